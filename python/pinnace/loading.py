@@ -26,8 +26,10 @@ from pinnace.sources.torch_nnapi import NnapiSource
 from pinnace.sources.torch_program import TorchSource, open_torch_archive
 from pinnace.sources.torchscript import ScriptSource
 from pinnace.torch.archive import archive_kind
+from pinnace.torch.caches import cached_module
 from pinnace.torch.example_sizes import example_sizes
 from pinnace.torch.export import decompose, decomposed_note, dim_names, exported_parts, is_exported, is_module
+from pinnace.torch.held_buffers import with_one_buffer
 from pinnace.torch.module_call import (
     is_number,
     is_numbers,
@@ -98,7 +100,7 @@ def load(
         if is_script(source):
             return _load_script(source, type(source).__name__, example_inputs, dynamic_shapes, kwargs, options)
         if is_module(source):
-            return _load_module(uncompiled(source), example_inputs, dynamic_shapes, kwargs, options)
+            return _load_module(cached_module(uncompiled(source)), example_inputs, dynamic_shapes, kwargs, options)
         if is_exported(source):
             return _load_exported(source, example_inputs, dynamic_shapes, kwargs, options)
         file = model_file(source)
@@ -144,7 +146,7 @@ def _load_exported(
     program: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any]
 ) -> Model:
     _only_for_modules(dynamic_shapes, kwargs, "an exported program has the dimensions that torch.export was given")
-    source = TorchSource(program)
+    source = TorchSource(with_one_buffer(program))
     inputs = one_or_several(example_inputs)
     own = partial(program_example, program)
     return _from_exported(source, source, inputs, type(program).__name__, options, own=own)

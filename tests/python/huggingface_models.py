@@ -50,42 +50,53 @@ IMAGE: dict[str, Any] = {
 }
 
 
-def text(batch: int, length: int) -> Inputs:
+def text(batch: int, length: int, seed: int) -> Inputs:
     """Tokens and their mask, which ends earlier in all rows but the first."""
-    random = torch.Generator().manual_seed(1)
+    random = torch.Generator().manual_seed(seed)
     ids = torch.randint(3, VOCABULARY, (batch, length), generator=random)
     mask = torch.ones_like(ids)
     mask[1:, length - length // 4 :] = 0
     return {"input_ids": ids, "attention_mask": mask}
 
 
-def tokens(batch: int, length: int) -> Inputs:
-    return {"input_ids": text(batch, length)["input_ids"]}
+def tokens(batch: int, length: int, seed: int) -> Inputs:
+    return {"input_ids": text(batch, length, seed)["input_ids"]}
 
 
-def translation(batch: int, length: int) -> Inputs:
-    return {**text(batch, length), "decoder_input_ids": text(batch, 5)["input_ids"].flip(1)}
+def translation(batch: int, length: int, seed: int) -> Inputs:
+    return {**text(batch, length, seed), "decoder_input_ids": text(batch, length - 4, seed + 1)["input_ids"]}
 
 
-def image(batch: int, length: int) -> Inputs:
-    return {"pixel_values": torch.randn(batch, 3, 32, 32, generator=torch.Generator().manual_seed(1))}
+def image(batch: int, length: int, seed: int) -> Inputs:
+    return {"pixel_values": torch.randn(batch, 3, 32, 32, generator=torch.Generator().manual_seed(seed))}
 
 
-def larger_image(batch: int, length: int) -> Inputs:
-    return {"pixel_values": torch.randn(batch, 3, 64, 64, generator=torch.Generator().manual_seed(1))}
+def larger_image(batch: int, length: int, seed: int) -> Inputs:
+    return {"pixel_values": torch.randn(batch, 3, 64, 64, generator=torch.Generator().manual_seed(seed))}
 
 
-def wave(batch: int, length: int) -> Inputs:
-    return {"input_values": torch.randn(batch, 100 * length, generator=torch.Generator().manual_seed(1))}
+def wave(batch: int, length: int, seed: int) -> Inputs:
+    return {"input_values": torch.randn(batch, 100 * length, generator=torch.Generator().manual_seed(seed))}
 
 
-def speech(batch: int, length: int) -> Inputs:
-    features = torch.randn(batch, 80, 60, generator=torch.Generator().manual_seed(1))
-    return {"input_features": features, "decoder_input_ids": text(batch, 5)["input_ids"]}
+def speech(batch: int, length: int, seed: int) -> Inputs:
+    features = torch.randn(batch, 80, 60, generator=torch.Generator().manual_seed(seed))
+    return {"input_features": features, "decoder_input_ids": text(batch, length - 4, seed)["input_ids"]}
 
 
-def image_and_text(batch: int, length: int) -> Inputs:
-    return {**text(batch, length), **image(batch, length)}
+def image_and_text(batch: int, length: int, seed: int) -> Inputs:
+    return {**text(batch, length, seed), **image(batch, length, seed)}
+
+
+# By name of an input the names of its first dimensions, where these vary.
+DIMS: dict[str, tuple[str, ...]] = {
+    "input_ids": ("batch", "length"),
+    "attention_mask": ("batch", "length"),
+    "decoder_input_ids": ("batch", "target"),
+    "pixel_values": ("batch",),
+    "input_values": ("batch", "samples"),
+    "input_features": ("batch",),
+}
 
 
 @dataclass(frozen=True)
@@ -95,26 +106,26 @@ class Architecture:
     model: str  # of transformers
     config: str
     sizes: dict[str, Any]
-    inputs: Callable[[int, int], Inputs] = text  # of a batch and a length
-    open_dims: tuple[str, ...] = ("batch", "length")  # that torch exports
+    inputs: Callable[[int, int, int], Inputs] = text  # of a batch, a length and a seed
 
 
-def _of_parts(name: str, sizes: dict[str, Any]) -> Any:
-    """A configuration; its parts are dicts of sizes, which transformers makes configurations of."""
-    return getattr(transformers, name)(**sizes)
+def open_dims(inputs: Inputs) -> dict[str, dict[int, str]]:
+    """dynamic_shapes for them."""
+    return {name: dict(enumerate(DIMS[name])) for name in inputs}
 
 
-def make(name: str, batch: int = 2, length: int = 12) -> tuple[nn.Module, Inputs]:
-    """The module in eval mode, and its inputs; torch's random numbers are as before."""
+def make(name: str) -> tuple[nn.Module, Inputs]:
+    """The module in eval mode, and inputs of its; torch's random numbers are as before."""
     architecture = ARCHITECTURES[name]
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        module = getattr(transformers, architecture.model)(_of_parts(architecture.config, architecture.sizes)).eval()
+        config = getattr(transformers, architecture.config)(**architecture.sizes)
+        module = getattr(transformers, architecture.model)(config).eval()
         # Fresh weights are small, and outputs would hardly depend on the inputs.
         for value in module.parameters():
             if value.dim() > 1:
                 value.data.mul_(2.5)
-    return module, architecture.inputs(batch, length)
+    return module, architecture.inputs(2, 12, 1)
 
 
 _A = Architecture
@@ -157,7 +168,9 @@ ARCHITECTURES: dict[str, Architecture] = {
     "gpt_neox": _A("GPTNeoXForCausalLM", "GPTNeoXConfig", {**TEXT, **TOKENS}),
     "opt": _A("OPTForCausalLM", "OPTConfig", {**TEXT, **TOKENS, "ffn_dim": 64, "word_embed_proj_dim": 32}),
     "bloom": _A(
-        "BloomForCausalLM", "BloomConfig", {"vocab_size": VOCABULARY, "hidden_size": 32, "n_layer": 2, "n_head": 4, **TOKENS}
+        "BloomForCausalLM",
+        "BloomConfig",
+        {"vocab_size": VOCABULARY, "hidden_size": 32, "n_layer": 2, "n_head": 4, **TOKENS},
     ),
     "llama": _A("LlamaForCausalLM", "LlamaConfig", LLAMA),
     "mistral": _A("MistralForCausalLM", "MistralConfig", {**LLAMA, "sliding_window": 8}),
@@ -195,33 +208,29 @@ ARCHITECTURES: dict[str, Architecture] = {
             "max_target_positions": 64,
         },
         speech,
-        ("batch",),
     ),
     # images
-    "vit": _A("ViTForImageClassification", "ViTConfig", IMAGE, image, ("batch",)),
-    "deit": _A("DeiTModel", "DeiTConfig", IMAGE, image, ("batch",)),
+    "vit": _A("ViTForImageClassification", "ViTConfig", IMAGE, image),
+    "deit": _A("DeiTModel", "DeiTConfig", IMAGE, image),
     "swin": _A(
         "SwinForImageClassification",
         "SwinConfig",
         {"image_size": 32, "patch_size": 2, "embed_dim": 16, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4},
         image,
-        ("batch",),
     ),
     "convnext": _A(
         "ConvNextForImageClassification",
         "ConvNextConfig",
         {"hidden_sizes": [8, 16, 16, 32], "depths": [1, 1, 2, 1]},
         image,
-        ("batch",),
     ),
     "resnet": _A(
         "ResNetForImageClassification",
         "ResNetConfig",
         {"embedding_size": 8, "hidden_sizes": [16, 32, 32, 64], "depths": [1, 1, 1, 1]},
         image,
-        ("batch",),
     ),
-    "dinov2": _A("Dinov2Model", "Dinov2Config", {**IMAGE, "mlp_ratio": 2}, image, ("batch",)),
+    "dinov2": _A("Dinov2Model", "Dinov2Config", {**IMAGE, "mlp_ratio": 2}, image),
     "segformer": _A(
         "SegformerForSemanticSegmentation",
         "SegformerConfig",
@@ -232,7 +241,6 @@ ARCHITECTURES: dict[str, Architecture] = {
             "decoder_hidden_size": 16,
         },
         larger_image,
-        ("batch",),
     ),
     # sound
     "wav2vec2": _A(
@@ -247,7 +255,6 @@ ARCHITECTURES: dict[str, Architecture] = {
             "num_conv_pos_embedding_groups": 4,
         },
         wave,
-        ("batch",),
     ),
     # images with text
     "clip": _A(
@@ -255,9 +262,8 @@ ARCHITECTURES: dict[str, Architecture] = {
         "CLIPConfig",
         {"text_config": {**TEXT, **TOKENS}, "vision_config": IMAGE, "projection_dim": 16},
         image_and_text,
-        (),
     ),
     "siglip": _A(
-        "SiglipModel", "SiglipConfig", {"text_config": {**TEXT, **TOKENS}, "vision_config": IMAGE}, image_and_text, ()
+        "SiglipModel", "SiglipConfig", {"text_config": {**TEXT, **TOKENS}, "vision_config": IMAGE}, image_and_text
     ),
 }

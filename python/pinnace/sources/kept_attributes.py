@@ -209,8 +209,13 @@ def _attributes(module: torch.nn.Module) -> Iterator[tuple[str, str]]:
 
 
 def _images(module: torch.nn.Module) -> dict[tuple[str, str], Any]:
-    """What tells whether an attribute has changed, also inside of containers and objects of the user's classes."""
-    return {(path, name): _image(vars(module.get_submodule(path))[name], {}) for path, name in _attributes(module)}
+    """What tells whether an attribute has changed, also inside of containers and objects of the user's classes. What a
+    buffer in one of them holds is state of the module anyhow."""
+    buffers = {id(buffer): buffer for buffer in module.buffers()}
+    return {
+        (path, name): _image(vars(module.get_submodule(path))[name], dict(buffers))
+        for path, name in _attributes(module)
+    }
 
 
 def _image(value: Any, seen: dict[int, Any]) -> Any:

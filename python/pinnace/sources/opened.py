@@ -16,6 +16,7 @@ from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.sources.torch_module import live_source
 from pinnace.sources.torch_program import TorchSource, open_torch_archive
 from pinnace.torch.archive import archive_kind
+from pinnace.torch.caches import cached_module
 from pinnace.torch.export import is_exported, is_module
 from pinnace.torch.module_call import uncompiled
 from pinnace.torch.other_files import other_file, other_format
@@ -39,7 +40,7 @@ def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
     if is_exported(reference):
         return TorchSource(reference)
     if is_module(reference):
-        reference = uncompiled(reference)
+        reference = cached_module(uncompiled(reference))
         example = {name: as_tensor(input_array(f"input {name!r}", value)) for name, value in inputs.items()}
         args, kwargs = _call_of(reference, example)
         return live_source(reference, args, kwargs, None)

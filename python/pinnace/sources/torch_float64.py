@@ -12,6 +12,7 @@ from pinnace.arrays import to_numpy
 from pinnace.sources.base import Steps, source_errors
 from pinnace.sources.rounding import Rounding
 from pinnace.sources.torch_tensors import output_tensors
+from pinnace.torch.held_buffers import replace_held
 from pinnace.torch.isolation import isolated_inference
 from pinnace.types import Array
 
@@ -48,7 +49,13 @@ class DoubleModule:
         """As base.steps_of(). InvalidArgument: torch cannot run it in double precision."""
         with source_errors(self.description), isolated_inference():
             module = self._make()  # without the mode, in which a copied buffer would not fit its own storage
+            narrow = [(part._buffers, name) for part in module.modules() for name in part._buffers]
+            before = [own[name] for own, name in narrow]
             module.double()
+            after = [own[name] for own, name in narrow]
+            replace_held(
+                module, [(a, b) for a, b in zip(before, after, strict=True) if a is not None and b is not None]
+            )
             _widen_attributes(module)
             outputs = []
             with _Default(), _double_mode(self._rounding):

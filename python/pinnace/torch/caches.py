@@ -1,7 +1,7 @@
-"""Caches of keys and values that Hugging Face's decoders return beside their outputs, in classes that torch.export does
-not know.
+"""Caches of keys and values of Hugging Face's transformers: what their decoders return beside their outputs, in classes
+that torch.export does not know, and the modules in which transformers itself exports a cache.
 
-Imports neither torch nor transformers.
+Imports neither torch nor transformers by itself.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+_CACHES = "transformers.cache_utils"
+_WRAPPERS = "transformers.integrations.executorch"  # modules with a static cache in buffers
+
 
 def is_cache(value: Any) -> bool:
-    """True for a cache of transformers, unless its class is known to torch: then its tensors are outputs."""
-    caches = sys.modules.get("transformers.cache_utils")
+    """True for a cache of transformers, unless torch was told of its class: then its tensors are inputs or outputs."""
+    caches = sys.modules.get(_CACHES)
     if caches is None or not isinstance(value, caches.Cache):
         return False
     from torch.utils import _pytree
@@ -23,44 +26,60 @@ def is_cache(value: Any) -> bool:
     return type(value) not in _pytree.SUPPORTED_NODES
 
 
+def way_out() -> str:
+    """What to do in place of giving a cache as an argument."""
+    return (
+        "; leave it out for a program that computes whole sequences, or load the model in one of the modules of "
+        f"{_WRAPPERS}, whose cache becomes state of the session"
+    )
+
+
+def cached_module(module: Any) -> Any:
+    """What TorchExportableModuleForDecoderOnlyLM exports in its own export(): the module with the cache that it holds.
+    Its forward() takes the position in the cache and drops it, so that it cannot be called."""
+    kind = type(module)
+    if kind.__module__ == _WRAPPERS and kind.__name__ == "TorchExportableModuleForDecoderOnlyLM":
+        return module.model
+    return module
+
+
 @contextlib.contextmanager
 def without_caches(module: Any, notes: list[str]) -> Iterator[None]:
     """For a block that exports within isolated_inference(module), which takes the attribute off again: forward()
-    returns what it does without caches. notes: is told of each that was left out.
+    returns what it does without caches. notes: is told of each that was left out, once.
 
     Does nothing where transformers was not imported: no module can return its caches then.
     """
-    if "transformers.cache_utils" not in sys.modules:
-        yield
-        return
-    forward = module.forward
+    if _CACHES in sys.modules:
+        forward = module.forward
 
-    @functools.wraps(forward)
-    def bare(*args: Any, **kwargs: Any) -> Any:
-        return _without(forward(*args, **kwargs), "", notes)
+        @functools.wraps(forward)
+        def bare(*args: Any, **kwargs: Any) -> Any:
+            return _without(forward(*args, **kwargs), "", notes)
 
-    module.forward = bare
+        module.forward = bare
     yield
 
 
 def _without(value: Any, name: str, notes: list[str]) -> Any:
-    """None in place of a cache; containers without one are the same objects."""
+    """None in place of a cache; what has none in it is the same object."""
     if is_cache(value):
         note = (
-            f"output {name!r} is left out: a {type(value).__name__} with the keys and values of this call. For a cache "
-            "that is state of the session, load transformers' TorchExportableModuleForDecoderOnlyLM of the model"
+            f"output {name or type(value).__name__!r} is left out: the keys and values of this call, in a "
+            f"{type(value).__name__} (for a cache that is state of the session: {_WRAPPERS})"
         )
         if note not in notes:
             notes.append(note)
         return None
     if isinstance(value, Mapping):
         made = {key: _without(item, f"{name}.{key}".strip("."), notes) for key, item in value.items()}
-        # Not of the mapping's class, which may insist on its fields: their names are all that is taken of it.
-        return value if all(made[key] is value[key] for key in made) else {k: v for k, v in made.items() if v is not None}
+        same = all(made[key] is item for key, item in value.items())
+        # Not of the mapping's own class, which may insist on its fields. Of it only the names of fields are used.
+        return value if same else {key: item for key, item in made.items() if item is not None}
     if type(value) in (list, tuple):
         items = [_without(item, f"{name}.{i}".strip("."), notes) for i, item in enumerate(value)]
         return value if all(a is b for a, b in zip(items, value, strict=True)) else type(value)(items)
     return value
 
 
-__all__ = ["is_cache", "without_caches"]
+__all__ = ["cached_module", "is_cache", "way_out", "without_caches"]

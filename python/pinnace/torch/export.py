@@ -5,18 +5,24 @@ Imports torch only when asked to.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
 from pinnace.progress import phase
 from pinnace.torch.caches import without_caches
+from pinnace.torch.decompositions import own_decompositions
 from pinnace.torch.export_failure import export_failure, torch_said_quietly
+from pinnace.torch.held_buffers import with_one_buffer
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.module_call import bound_arguments
+from pinnace.torch.packed_sequences import packed_as_padded
+from pinnace.torch.plain_attention import attention_in_parts
 from pinnace.torch.whole_recurrent import whole_recurrent
 from pinnace.types import Dim
 
@@ -57,7 +63,13 @@ def export_module(
     def exported(shapes: Any, **options: Any) -> torch.export.ExportedProgram:
         import torch
 
-        with isolated_inference(module), without_caches(module, said), whole_recurrent(), torch_said_quietly():
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(isolated_inference(module))
+            stack.enter_context(without_caches(module, said))
+            stack.enter_context(packed_as_padded(said))
+            stack.enter_context(attention_in_parts())
+            stack.enter_context(whole_recurrent())
+            stack.enter_context(torch_said_quietly())
             return torch.export.export(
                 module, args, kwargs, dynamic_shapes=_torch_dims(shapes), strict=False, **options
             )
@@ -83,8 +95,21 @@ def export_module(
         else:
             if notes is not None:
                 notes += said
-            return program
+            _drop_own_frames(program)
+            return with_one_buffer(program)
     raise _core.ConversionError(f"torch.export narrows the dimensions of {type(module).__name__} without end")
+
+
+def _drop_own_frames(program: torch.export.ExportedProgram) -> None:
+    """From the traces of nodes, whose last frame tells the line of the module's code: functions that stand for torch's
+    while it exports are no such code."""
+    folder = str(Path(__file__).parents[1])
+    own = re.compile(rf'^  File "{re.escape(folder)}/[^\n]*\n(?:    [^\n]*(?:\n|$))*', re.MULTILINE)
+    for part in program.graph_module.modules():
+        for node in part.graph.nodes if hasattr(part, "graph") else ():
+            trace = node.meta.get("stack_trace")
+            if trace and folder in trace:
+                node.meta["stack_trace"] = own.sub("", trace)
 
 
 def narrowed(dynamic_shapes: Any, words: str) -> tuple[Any, list[str]]:
@@ -361,7 +386,10 @@ def decomposed_note(error: _core.ConversionError) -> str:
     ops = sorted({problem.op for problem in error.nodes})
     if any("_functorch" in op for op in ops):
         return "vmap traced by torch on whole batches"
-    return "decomposed by torch: " + ", ".join(ops)
+    experts = [op for op in ops if "grouped_mm" in op]
+    said = [f"a mixture of experts ({op}): each expert computes all rows, and its own are chosen" for op in experts]
+    others = [op for op in ops if op not in experts]
+    return "; ".join([*said, *(["decomposed by torch: " + ", ".join(others)] if others else [])])
 
 
 def _are_texts(values: Sequence[Any]) -> bool:
@@ -380,7 +408,7 @@ def decompose(
 
     if any("autocast" in problem.rule or "_functorch" in problem.op for problem in error.nodes):
         return program.run_decompositions({})
-    table = torch.export.default_decompositions()
+    table = {**dict(torch.export.default_decompositions()), **own_decompositions()}
     unknown = set()
     for problem in error.nodes:
         parts = problem.op.split(".")
@@ -389,7 +417,7 @@ def decompose(
         packet = getattr(getattr(torch.ops, parts[0], None), parts[1], None)
         if packet is not None:
             unknown.add(packet)
-    chosen = {op: f for op, f in dict(table).items() if getattr(op, "overloadpacket", op) in unknown}
+    chosen = {op: f for op, f in table.items() if getattr(op, "overloadpacket", op) in unknown}
     if not chosen:
         return None
     try:

@@ -208,7 +208,7 @@ def _keep_module(module: torch.nn.Module, undo: contextlib.ExitStack) -> None:
     left: list[Any] = [module]
     while left:
         value = left.pop()
-        if id(value) not in seen and not isinstance(value, _LEAVES):
+        if id(value) not in seen and not isinstance(value, LEAVES):
             seen[id(value)] = value
             left.extend(_keep(value, undo, id(value) not in registered))
 
@@ -242,17 +242,17 @@ def _keep(value: Any, undo: contextlib.ExitStack, with_values: bool) -> list[Any
         return _entries(value)
     elif isinstance(value, (tuple, frozenset)):
         return _entries(value)
-    elif isinstance(value, torch.nn.Module) or _is_plain(value):
+    elif isinstance(value, torch.nn.Module) or is_plain(value):
         return _keep_attributes(value, undo)
     return []
 
 
 def _entries(values: Any) -> list[Any]:
     """Of a container, those that have to be looked into."""
-    return [] if len(values) > MOST_ENTRIES else [v for v in values if not isinstance(v, _LEAVES)]
+    return [] if len(values) > MOST_ENTRIES else [v for v in values if not isinstance(v, LEAVES)]
 
 
-def _is_plain(value: Any) -> bool:
+def is_plain(value: Any) -> bool:
     """Whether an object is one of those that _keep_module() follows."""
     kinds = [kind.__module__.partition(".")[0] for kind in type(value).__mro__[:-1]]
     return bool(kinds) and kinds[0] not in sys.stdlib_module_names and _AROUND.isdisjoint(kinds)
@@ -298,7 +298,7 @@ def _keep_script(script: Any, undo: contextlib.ExitStack) -> list[Any]:
     return [*script.parameters(), *script.buffers()]
 
 
-_LEAVES = (type(None), bool, int, float, complex, str, bytes, type, FunctionType, MethodType, ModuleType)
+LEAVES = (type(None), bool, int, float, complex, str, bytes, type, FunctionType, MethodType, ModuleType)
 
 
 def _bytes_of(tensor: torch.Tensor) -> int:
@@ -390,4 +390,4 @@ def _restore_items(own: Any, items: list[Any]) -> None:
         (own.update if isinstance(own, set) else own.extend)(items)
 
 
-__all__ = ["is_inference", "isolated_inference"]
+__all__ = ["LEAVES", "MOST_ENTRIES", "is_inference", "is_plain", "isolated_inference"]

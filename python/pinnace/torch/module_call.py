@@ -17,6 +17,7 @@ import numpy as np
 from pinnace import _core
 from pinnace.arrays import as_tensor, input_array
 from pinnace.files import one_line
+from pinnace.torch.caches import is_cache, way_out
 from pinnace.types import Dim
 
 if TYPE_CHECKING:
@@ -268,6 +269,8 @@ def _way_out(value: Any) -> str:
         return "; take the array from it with .to_numpy()"
     if hasattr(value, "__array__"):
         return "; take the array from it with numpy.asarray()"
+    if is_cache(value):
+        return way_out()
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return f"; torch knows a dataclass after torch.export.register_dataclass({type(value).__name__})"
     return "; call it, and give what it returns" if inspect.isroutine(value) else ""

@@ -1,0 +1,199 @@
+"""Models of Hugging Face's transformers with their default configurations, in small sizes: loaded with one line, built
+with verification, and held against the module on inputs that the conversion has not seen.
+
+By default a slice that moves with the seed; PINNACE_TEST_ALL=1 runs all of them. What is refused stands, with its reason,
+in huggingface_expected_refusals.txt, which may only shrink: a line that is no longer true fails too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+from slices import all_mode, rotating_slice
+from torch import Tensor, nn
+from torch.utils import _pytree
+
+pytest.importorskip("torchvision_ops")  # before transformers, which imports torchvision
+transformers: Any = pytest.importorskip("transformers", reason="transformers is not installed")
+
+import huggingface_models as models  # noqa: E402
+
+REFUSALS = Path(__file__).with_name("huggingface_expected_refusals.txt")
+NAMES = list(models.ARCHITECTURES)
+CACHED = ["llama", "gpt2", "qwen2", "gemma2", "phi"]
+STEPS = 20
+
+
+def expected() -> dict[str, str]:
+    return dict(line.split(": ", 1) for line in REFUSALS.read_text().splitlines())
+
+
+def reason(error: pn.ConversionError) -> str:
+    """One line, without paths of the machine."""
+    if error.nodes:
+        return "; ".join(sorted({f"{node.op}: {node.rule}" for node in error.nodes}))
+    return re.sub(r" \([^()]*\.py:.*", "", str(error).splitlines()[0])
+
+
+def agree(session: pn.Session, module: nn.Module, inputs: Mapping[str, Tensor]) -> None:
+    """The session's outputs are the tensors that the module returns, to 1e-4 of the largest, and named by its fields."""
+    with torch.no_grad():
+        wanted = module(**inputs)
+    flat = {
+        ".".join(str(getattr(k, "key", getattr(k, "idx", ""))) for k in path): leaf
+        for path, leaf in _pytree.tree_flatten_with_path(wanted)[0]
+        if isinstance(leaf, Tensor)
+    }
+    got = session.run(dict(inputs))
+    assert list(got) == list(flat)
+    for name, want in flat.items():
+        assert got[name].shape == want.shape
+        np.testing.assert_allclose(
+            got[name], want.numpy(), rtol=1e-4, atol=1e-4 * float(want.abs().max()), err_msg=name
+        )
+
+
+def test_the_list_of_refusals_is_sorted_and_names_architectures() -> None:
+    lines = REFUSALS.read_text().splitlines()
+    assert lines == sorted(set(lines))
+    assert {case.rpartition(" ")[0] for case in expected()} <= set(NAMES)
+    assert len(NAMES) >= 40
+
+
+@pytest.mark.parametrize("name", rotating_slice(NAMES, 0.1, "hugging face"))
+@pytest.mark.parametrize("sizes", ["fixed", "open"])
+def test_architecture(name: str, sizes: str) -> None:
+    module, inputs = models.make(name)
+    shapes = models.open_dims(inputs) if sizes == "open" else None
+    refused = expected().get(f"{name} {sizes}")
+    try:
+        model = pn.load(module, inputs, shapes)
+    except pn.ConversionError as error:
+        found = reason(error)
+        assert found == refused, f"{name} {sizes}: {found}"
+        return
+    assert refused is None, f"{name} {sizes} is no longer refused: take its line out of {REFUSALS.name}"
+    program = model.build()
+    assert program.metadata["verified.cpu"].startswith("yes")
+    session = pn.Session(program, target="cpu")
+    fresh = models.ARCHITECTURES[name].inputs
+    agree(session, module, fresh(2, 12, 7))
+    if sizes == "open":
+        for batch, length in ((1, 9), (3, 21)):
+            agree(session, module, fresh(batch, length, 8))
+
+
+def test_a_cache_that_is_returned_is_left_out_with_a_note() -> None:
+    module, inputs = models.make("llama")
+    registered = set(_pytree.SUPPORTED_NODES)
+    with torch.no_grad():
+        kinds = {name: type(value).__name__ for name, value in module(**inputs).items()}
+    (cache,) = [name for name, kind in kinds.items() if kind == "DynamicCache"]
+    model = pn.load(module, inputs)
+    assert list(model.outputs) == ["logits"]
+    (note,) = model.notes
+    assert note.startswith(f"output {cache!r} is left out: the keys and values of this call, in a DynamicCache")
+    assert set(_pytree.SUPPORTED_NODES) == registered
+    assert "forward" not in vars(module)
+
+
+class InsideOfAnother(nn.Module):
+    """What users write around a model, with its output in a nest."""
+
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, ids: Tensor) -> tuple[Any, Tensor]:
+        made = self.inner(input_ids=ids)
+        return made, made.logits.argmax(-1)
+
+
+def test_a_cache_in_a_nest_is_left_out_as_well() -> None:
+    module, inputs = models.make("gpt2")
+    model = pn.load(InsideOfAnother(module), inputs["input_ids"])
+    assert list(model.outputs)[0] == "0.logits"
+    assert len(model.outputs) == 2
+    assert len(model.notes) == 1
+    assert re.match(r"output '0\.\w+' is left out", model.notes[0])
+
+
+def test_a_cache_as_an_argument_is_refused_with_what_to_do() -> None:
+    module, inputs = models.make("llama")
+    cache = transformers.DynamicCache(config=module.config)
+    with pytest.raises(pn.InvalidArgument, match=r"of type DynamicCache; .* leave it out .* state of the session"):
+        pn.load(module, {**inputs, "past_key_values": cache})
+
+
+def static(name: str) -> tuple[Any, nn.Module]:
+    """transformers' module with a static cache, and the model in it."""
+    from transformers.integrations.executorch import TorchExportableModuleForDecoderOnlyLM
+
+    model, _ = models.make(name)
+    model.generation_config.cache_implementation = "static"  # type: ignore[union-attr]
+    wrapper: Any = TorchExportableModuleForDecoderOnlyLM(model, 1, 32)
+    return wrapper.eval(), model
+
+
+def greedy(session: pn.Session, prompt: list[int], in_one: bool) -> list[int]:
+    """STEPS tokens after the prompt, which is given in one call or token by token."""
+    calls = [prompt] if in_one else [[token] for token in prompt]
+    made: list[int] = []
+    position = 0
+    while len(made) < STEPS:
+        ids = calls.pop(0) if calls else made[-1:]
+        at = np.arange(position, position + len(ids))
+        (logits,) = session.run({"input_ids": np.array([ids]), "cache_position": at}).values()
+        position += len(ids)
+        if not calls:
+            made.append(int(logits[0, -1].argmax()))
+    return made
+
+
+def greedy_of_eager(model: nn.Module, prompt: list[int]) -> list[int]:
+    ids = torch.tensor([prompt])
+    with torch.no_grad():
+        for _ in range(STEPS):
+            ids = torch.cat([ids, model(input_ids=ids, use_cache=False).logits[:, -1:].argmax(-1)], 1)
+    return ids[0, len(prompt) :].tolist()
+
+
+@pytest.mark.parametrize("name", rotating_slice(CACHED, 0.2, "static caches"))
+@pytest.mark.parametrize("sizes", ["fixed", "open"])
+def test_a_static_cache_is_state_of_the_session(name: str, sizes: str) -> None:
+    wrapper, model = static(name)
+    is_open = sizes == "open"
+    ids = torch.tensor([[5, 9, 4] if is_open else [5]])
+    example = {"input_ids": ids, "cache_position": torch.arange(ids.shape[1])}
+    length = pn.Dim("length", 1, 16)
+    loaded = pn.load(wrapper, example, {"input_ids": {1: length}, "cache_position": {0: length}} if is_open else None)
+    program = loaded.build()
+    assert program.metadata["verified.cpu"].startswith("yes")
+    session = pn.Session(program, target="cpu")
+    layers = model.config.num_hidden_layers  # type: ignore[union-attr]
+    assert {f"key_cache_{i}" for i in range(layers)} <= set(session.state)  # type: ignore[arg-type]
+    prompt = [5, 17, 30, 8]
+    assert greedy(session, prompt, is_open) == greedy_of_eager(model, prompt)
+
+
+@pytest.mark.parametrize("strict", [True, False] if all_mode() else [False])
+def test_what_transformers_itself_exports_of_a_static_cache(strict: bool) -> None:
+    wrapper, model = static("llama")
+    with torch.no_grad():
+        exported = wrapper.export(torch.tensor([[5]]), cache_position=torch.tensor([0]), strict=strict)
+    session = pn.Session(pn.load(exported, (torch.tensor([[5]]), torch.tensor([0]))).build(), target="cpu")
+    assert {"key_cache_0", "value_cache_1"} <= set(session.state)
+    prompt = [5, 17, 30, 8]
+    assert greedy(session, prompt, in_one=False) == greedy_of_eager(model, prompt)
+
+
+def test_pinnace_imports_no_transformers() -> None:
+    for path in Path(pn.__file__).parent.rglob("*.py"):
+        assert not re.search(r"^\s*(import|from) transformers", path.read_text(), re.MULTILINE), path
