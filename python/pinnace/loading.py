@@ -79,7 +79,7 @@ def load(
     cancel           a CancelToken that ends the import with Cancelled; torch's part of it is waited for.
 
     Outputs are the leaves of what the module returns, in order: tensors, and ints as int64 scalars; bools, floats and
-    text are left out with a note. Inputs and outputs are named by arguments, keys and fields: `batch.image`, `logits`,
+    text are left out with a note, and so are caches of Hugging Face's decoders. Inputs and outputs are named by arguments, keys and fields: `batch.image`, `logits`,
     `past.0.key` (docs/using.md). Which operators import: docs/imports.md. A module's weights stay where they are until
     build(), which refuses with InvalidArgument if they were written to meanwhile.
 

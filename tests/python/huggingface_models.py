@@ -1,5 +1,5 @@
-"""Architectures of Hugging Face's transformers in small sizes, with random weights: make("llama") gives (module, inputs by
-name). Whatever has nothing to do with a model's size is as its configuration has it.
+"""Architectures of Hugging Face's transformers in small sizes, with random weights: make("llama") gives (module,
+inputs by name). Whatever has nothing to do with a model's size is as its configuration has it.
 """
 
 from __future__ import annotations

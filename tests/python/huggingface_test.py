@@ -1,8 +1,8 @@
 """Models of Hugging Face's transformers with their default configurations, in small sizes: loaded with one line, built
 with verification, and held against the module on inputs that the conversion has not seen.
 
-By default a slice that moves with the seed; PINNACE_TEST_ALL=1 runs all of them. What is refused stands, with its reason,
-in huggingface_expected_refusals.txt, which may only shrink: a line that is no longer true fails too.
+By default a slice that moves with the seed; PINNACE_TEST_ALL=1 runs all of them. What is refused stands, with its
+reason, in huggingface_expected_refusals.txt, which may only shrink: a line that is no longer true fails too.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def reason(error: pn.ConversionError) -> str:
 
 
 def agree(session: pn.Session, module: nn.Module, inputs: Mapping[str, Tensor]) -> None:
-    """The session's outputs are the tensors that the module returns, to 1e-4 of the largest, and named by its fields."""
+    """The session's outputs are the module's tensors, to 1e-4 of the largest, and have the names of its fields."""
     with torch.no_grad():
         wanted = module(**inputs)
     flat = {
@@ -119,7 +119,7 @@ class InsideOfAnother(nn.Module):
 def test_a_cache_in_a_nest_is_left_out_as_well() -> None:
     module, inputs = models.make("gpt2")
     model = pn.load(InsideOfAnother(module), inputs["input_ids"])
-    assert list(model.outputs)[0] == "0.logits"
+    assert next(iter(model.outputs)) == "0.logits"
     assert len(model.outputs) == 2
     assert len(model.notes) == 1
     assert re.match(r"output '0\.\w+' is left out", model.notes[0])

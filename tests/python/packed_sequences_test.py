@@ -1,4 +1,4 @@
-"""Recurrent layers on packed sequences: exported as layers on padded ones, with the outputs and states of packed ones."""
+"""Recurrent layers on packed sequences: exported on padded ones, with the outputs and states of packed ones."""
 
 from __future__ import annotations
 

@@ -45,6 +45,47 @@ def test_a_saved_archive_is_decomposed_too(tmp_path: Path) -> None:
     assert pn.load(str(path)).notes == ["decomposed by torch: aten.trapezoid.dx"]
 
 
+class Experts(nn.Module):
+    """Rows sorted by expert, as mixtures of experts have them before grouped_mm."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(4, 8, 16))
+
+    def forward(self, x: Tensor, which: Tensor) -> Tensor:
+        ordered, order = torch.sort(which)
+        counts = torch.histc(ordered.float(), bins=4, min=0, max=3)
+        return nn.functional.grouped_mm(x[order], self.weight, offs=counts.cumsum(0, dtype=torch.int32))
+
+
+def test_experts_compute_all_rows_and_their_own_are_chosen() -> None:
+    torch.manual_seed(0)
+    module, x = Experts().eval(), torch.randn(7, 8)
+    model = pn.load(module, (x, torch.tensor([3, 0, 3, 1, 0, 3, 1])))
+    (note,) = model.notes
+    assert note.startswith("a mixture of experts (aten._grouped_mm.default): each expert computes all rows")
+    session = pn.Session(model.build(), target="cpu")
+    for which in ([3, 0, 3, 1, 0, 3, 1], [2] * 7, [0, 1, 2, 3, 3, 2, 1]):
+        with torch.no_grad():
+            want = module(x, torch.tensor(which))
+        got = next(iter(session.run({"x": x, "which": torch.tensor(which)}).values()))
+        torch.testing.assert_close(torch.from_numpy(np.array(got)), want, rtol=1e-4, atol=1e-4)
+
+
+class Histogram(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return torch.histc(x, bins=7, min=-1, max=2)
+
+
+def test_a_histogram_counts_an_edge_in_the_bin_that_torch_does() -> None:
+    edges = torch.linspace(-1, 2, 8)
+    x = torch.cat([edges, edges.nextafter(torch.tensor(9.0)), edges.nextafter(torch.tensor(-9.0)), torch.randn(40)])
+    session = pn.Session(pn.load(Histogram(), x).build(), target="cpu")
+    for value in (x, x * 0.999, torch.tensor([float("nan"), float("inf"), -float("inf"), 2.0, -1.0]).repeat(13)[:64]):
+        got = next(iter(session.run({"x": value}).values()))
+        assert np.array_equal(got, torch.histc(value, bins=7, min=-1, max=2).numpy())
+
+
 class Beyond(nn.Module):
     def forward(self, x: Tensor) -> Any:
         q = torch.linalg.qr(x)[0]  # the first one without a decomposition

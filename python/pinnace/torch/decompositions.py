@@ -27,7 +27,7 @@ def own_decompositions() -> dict[Any, Callable[..., Any]]:
     return table
 
 
-def _histc(x: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:  # noqa: A002
+def _histc(x: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
     """Counts per bin of [min, max], with the arithmetic of torch's kernel: an element at an edge is in the same bin."""
     import torch
 

@@ -1,5 +1,5 @@
-"""Packed sequences (pack_padded_sequence) for torch.export. Their batch sizes per step depend on values, which it cannot
-trace; within packed_as_padded() recurrent layers compute on the padded sequences, whose shapes are known.
+"""Packed sequences (pack_padded_sequence) for torch.export. Their batch sizes per step depend on values, which it
+cannot trace; within packed_as_padded() recurrent layers compute on the padded sequences, whose shapes are known.
 
 Imports torch only when asked to.
 """

@@ -45,8 +45,8 @@ def _attention(
     scale: float,
     *_: Any,
 ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """query [B, H, M, E], key [B, G, N, E], value [B, G, N, F], with G a divisor of H and perhaps B of 1. Gives [B, H, M,
-    F], and logarithms of sums and maxima in the base 2 that torch's operator has them in.
+    """query [B, H, M, E], key [B, G, N, E], value [B, G, N, F]; G divides H, and B of key and value may be 1. Gives
+    [B, H, M, F], and logarithms of sums and maxima to the base 2, in which torch's operator has them.
 
     score_mod and the mask's function get places of shapes [B, 1, 1, 1] to [1, 1, 1, N] in place of single numbers.
     """
