@@ -79,9 +79,10 @@ def load(
     cancel           a CancelToken that ends the import with Cancelled; torch's part of it is waited for.
 
     Outputs are the leaves of what the module returns, in order: tensors, and ints as int64 scalars; bools, floats and
-    text are left out with a note, and so are caches of Hugging Face's decoders. Inputs and outputs are named by arguments, keys and fields: `batch.image`, `logits`,
-    `past.0.key` (docs/using.md). Which operators import: docs/imports.md. A module's weights stay where they are until
-    build(), which refuses with InvalidArgument if they were written to meanwhile.
+    text are left out with a note, and so are caches of Hugging Face's decoders. Inputs and outputs are named by
+    arguments, keys and fields: `batch.image`, `logits`, `past.0.key` (docs/using.md). Which operators import:
+    docs/imports.md. A module's weights stay where they are until build(), which refuses with InvalidArgument if they
+    were written to meanwhile.
 
     FileError, also for a file of a format that is not read; CorruptFile (offset); ConversionError: `.nodes` has every
     node that cannot be imported, with line and rule. Unsupported: TorchScript that reaches files, or a package that is
