@@ -73,17 +73,18 @@ def test_experts_compute_all_rows_and_their_own_are_chosen() -> None:
 
 
 class Histogram(nn.Module):
-    def forward(self, x: Tensor) -> Tensor:
-        return torch.histc(x, bins=7, min=-1, max=2)
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        return torch.histc(x, bins=7, min=-1, max=2), torch.histc(x.nan_to_num(0, 3, -3), bins=5)
 
 
 def test_a_histogram_counts_an_edge_in_the_bin_that_torch_does() -> None:
     edges = torch.linspace(-1, 2, 8)
     x = torch.cat([edges, edges.nextafter(torch.tensor(9.0)), edges.nextafter(torch.tensor(-9.0)), torch.randn(40)])
+    special = torch.tensor([float("nan"), float("inf"), -float("inf"), 2.0, -1.0]).repeat(13)[:64]
     session = pn.Session(pn.load(Histogram(), x).build(), target="cpu")
-    for value in (x, x * 0.999, torch.tensor([float("nan"), float("inf"), -float("inf"), 2.0, -1.0]).repeat(13)[:64]):
-        got = next(iter(session.run({"x": value}).values()))
-        assert np.array_equal(got, torch.histc(value, bins=7, min=-1, max=2).numpy())
+    for value in (x, x * 0.999, special, torch.full((64,), 0.7)):
+        for got, want in zip(session.run({"x": value}).values(), Histogram()(value), strict=True):
+            assert np.array_equal(got, want.numpy())
 
 
 class Beyond(nn.Module):

@@ -28,15 +28,20 @@ def own_decompositions() -> dict[Any, Callable[..., Any]]:
 
 
 def _histc(x: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0) -> torch.Tensor:
-    """Counts per bin of [min, max], with the arithmetic of torch's kernel: an element at an edge is in the same bin."""
+    """Counts per bin of [min, max], or of the data's range where both are equal, with the arithmetic of torch's kernel:
+    an element at an edge is in the same bin."""
     import torch
 
-    if min >= max:
-        raise NotImplementedError("histc over the range of its data")
+    if min > max:
+        raise NotImplementedError("histc of a range that ends before it starts")
     values = x.reshape(-1, 1)
-    place = (values - min) * bins / (max - min)
-    place = torch.where(values == max, bins - 1, place.to(torch.int64).clamp(max=bins - 1))
-    inside = (values >= min) & (values <= max)
+    low, high = x.new_full((), min), x.new_full((), max)
+    if min == max and x.numel():
+        low, high = x.amin(), x.amax()
+    single = low == high
+    low, high = torch.where(single, low - 1, low), torch.where(single, high + 1, high)
+    place = ((values - low) * bins / (high - low)).to(torch.int64).clamp(max=bins - 1)
+    inside = (values >= low) & (values <= high)
     return ((place == torch.arange(bins, device=x.device)) & inside).sum(0).to(x.dtype)
 
 
