@@ -50,12 +50,13 @@ class Experts(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.weight = nn.Parameter(torch.randn(4, 8, 16))
+        self.weight = nn.Parameter(torch.randn(4, 8, 16).bfloat16())  # the only type that torch exports it with
 
     def forward(self, x: Tensor, which: Tensor) -> Tensor:
         ordered, order = torch.sort(which)
         counts = torch.histc(ordered.float(), bins=4, min=0, max=3)
-        return nn.functional.grouped_mm(x[order], self.weight, offs=counts.cumsum(0, dtype=torch.int32))
+        offs = counts.cumsum(0, dtype=torch.int32)
+        return nn.functional.grouped_mm(x[order].bfloat16(), self.weight, offs=offs).float()
 
 
 def test_experts_compute_all_rows_and_their_own_are_chosen() -> None:
@@ -69,7 +70,7 @@ def test_experts_compute_all_rows_and_their_own_are_chosen() -> None:
         with torch.no_grad():
             want = module(x, torch.tensor(which))
         got = next(iter(session.run({"x": x, "which": torch.tensor(which)}).values()))
-        torch.testing.assert_close(torch.from_numpy(np.array(got)), want, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(torch.from_numpy(np.array(got)), want, rtol=1e-2, atol=1e-2)
 
 
 class Histogram(nn.Module):

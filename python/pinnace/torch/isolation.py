@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     import torch
 
 MOST_ENTRIES = 10_000  # of a container whose entries are looked into
+# Of a buffer whose values are copied. torch.export computes with constants of one element, and where a plain object holds
+# a buffer, it is one: code that counts in place there counts in the user's module.
+MOST_OF_BUFFER = 16
 MOST_BYTES = 1 << 26  # of a tensor or array in a plain attribute whose values are copied
 # Packages whose objects run or feed a module (optimizers, data sets, loaders, trainers) and are no part of it.
 _AROUND = {"accelerate", "datasets", "lightning", "lightning_fabric", "numpy", "pandas", "pytorch_lightning", "torch"}
@@ -191,8 +194,8 @@ def _keep_module(module: torch.nn.Module, undo: contextlib.ExitStack) -> None:
     what is in lists, dicts, sets, bytearrays and plain objects that these hold, also in each other; the values of
     tensors and arrays among them, the states of random number generators; of each tensor also requires_grad and grad.
 
-    Not: values of parameters and buffers, in whose place torch.export puts others while the module's code runs, but
-    TorchScript's; values of tensors and arrays of more than MOST_BYTES; what entries of a container with more than
+    Not: values of parameters, and of buffers with more than MOST_OF_BUFFER elements, in whose place torch.export puts
+    others while the module's code runs, but TorchScript's; values of tensors and arrays of more than MOST_BYTES; what entries of a container with more than
     MOST_ENTRIES hold; objects of Python's own classes, which use locks, threads and queues; and objects whose class
     comes from one of the packages _AROUND, or is derived from such a class.
     """
@@ -210,7 +213,7 @@ def _keep_module(module: torch.nn.Module, undo: contextlib.ExitStack) -> None:
         value = left.pop()
         if id(value) not in seen and not isinstance(value, LEAVES):
             seen[id(value)] = value
-            left.extend(_keep(value, undo, id(value) not in registered))
+            left.extend(_keep(value, undo, id(value) not in registered or _elements(value) <= MOST_OF_BUFFER))
 
 
 def _keep(value: Any, undo: contextlib.ExitStack, with_values: bool) -> list[Any]:
@@ -299,6 +302,13 @@ def _keep_script(script: Any, undo: contextlib.ExitStack) -> list[Any]:
 
 
 LEAVES = (type(None), bool, int, float, complex, str, bytes, type, FunctionType, MethodType, ModuleType)
+
+
+def _elements(value: Any) -> int:
+    try:
+        return int(value.numel())
+    except (RuntimeError, ValueError, NotImplementedError):  # as in _bytes_of()
+        return MOST_OF_BUFFER + 1
 
 
 def _bytes_of(tensor: torch.Tensor) -> int:
