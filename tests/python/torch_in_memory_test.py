@@ -163,7 +163,9 @@ def test_weights_that_change_before_the_build_are_refused() -> None:
     model.build()
     with torch.no_grad():
         net.weight[3, 5] += 1
-    with pytest.raises(pn.InvalidArgument, match=r"weight 'weight' of Linear was written to after the model was loaded"):
+    with pytest.raises(
+        pn.InvalidArgument, match=r"weight 'weight' of Linear was written to after the model was loaded"
+    ):
         model.build(verify=False)
     pn.load(net, (torch.randn(3, 64),)).build()
 

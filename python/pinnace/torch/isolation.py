@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import torch
 
 MOST_ENTRIES = 10_000  # of a container whose entries are looked into
-# Of a buffer whose values are copied. torch.export computes with constants of one element, and where a plain object holds
-# a buffer, it is one: code that counts in place there counts in the user's module.
+# Of a buffer whose values are copied. torch.export computes with constants of one element, and a buffer that a plain
+# object holds is one to it: code that counts in place there would count in the user's module.
 MOST_OF_BUFFER = 16
 MOST_BYTES = 1 << 26  # of a tensor or array in a plain attribute whose values are copied
 # Packages whose objects run or feed a module (optimizers, data sets, loaders, trainers) and are no part of it.
@@ -195,9 +195,9 @@ def _keep_module(module: torch.nn.Module, undo: contextlib.ExitStack) -> None:
     tensors and arrays among them, the states of random number generators; of each tensor also requires_grad and grad.
 
     Not: values of parameters, and of buffers with more than MOST_OF_BUFFER elements, in whose place torch.export puts
-    others while the module's code runs, but TorchScript's; values of tensors and arrays of more than MOST_BYTES; what entries of a container with more than
-    MOST_ENTRIES hold; objects of Python's own classes, which use locks, threads and queues; and objects whose class
-    comes from one of the packages _AROUND, or is derived from such a class.
+    others while the module's code runs, but TorchScript's; values of tensors and arrays of more than MOST_BYTES; what
+    entries of a container with more than MOST_ENTRIES hold; objects of Python's own classes, which use locks, threads
+    and queues; and objects whose class comes from one of the packages _AROUND, or is derived from such a class.
     """
     import torch
 
