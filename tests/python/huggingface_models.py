@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pinnace as pn
 import torch
 import torchvision_ops  # noqa: F401  (before transformers: it declares what torchvision's missing C extension would)
 import transformers
@@ -89,12 +90,12 @@ def image_and_text(batch: int, length: int, seed: int) -> Inputs:
 
 
 # By name of an input the names of its first dimensions, where these vary.
-DIMS: dict[str, tuple[str, ...]] = {
+DIMS: dict[str, tuple[str | pn.Dim, ...]] = {
     "input_ids": ("batch", "length"),
     "attention_mask": ("batch", "length"),
     "decoder_input_ids": ("batch", "target"),
     "pixel_values": ("batch",),
-    "input_values": ("batch", "samples"),
+    "input_values": ("batch", pn.Dim("samples", 400)),  # whose convolutions leave more than one step
     "input_features": ("batch",),
 }
 
@@ -109,7 +110,7 @@ class Architecture:
     inputs: Callable[[int, int, int], Inputs] = text  # of a batch, a length and a seed
 
 
-def open_dims(inputs: Inputs) -> dict[str, dict[int, str]]:
+def open_dims(inputs: Inputs) -> dict[str, dict[int, str | pn.Dim]]:
     """dynamic_shapes for them."""
     return {name: dict(enumerate(DIMS[name])) for name in inputs}
 
