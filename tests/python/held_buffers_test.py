@@ -26,6 +26,8 @@ class Store:
 
 
 class Remembers(nn.Module):
+    values_0: Tensor
+
     def __init__(self, persistent: bool) -> None:
         super().__init__()
         self.stores = [Store(4), {"second": Store(5)}]

@@ -150,17 +150,17 @@ def test_a_cache_in_a_nest_is_left_out_as_well() -> None:
 
 def test_a_cache_as_an_argument_is_refused_with_what_to_do() -> None:
     module, inputs = models.make("llama")
-    cache = transformers.DynamicCache(config=module.config)
+    cache: Any = transformers.DynamicCache(config=module.config)
     with pytest.raises(pn.InvalidArgument, match=r"of type DynamicCache; .* leave it out .* state of the session"):
         pn.load(module, {**inputs, "past_key_values": cache})
 
 
-def static(name: str) -> tuple[Any, nn.Module]:
+def static(name: str) -> tuple[Any, Any]:
     """transformers' module with a static cache, and the model in it."""
     from transformers.integrations.executorch import TorchExportableModuleForDecoderOnlyLM
 
-    model, _ = models.make(name)
-    model.generation_config.cache_implementation = "static"  # type: ignore[union-attr]
+    model: Any = models.make(name)[0]
+    model.generation_config.cache_implementation = "static"
     wrapper: Any = TorchExportableModuleForDecoderOnlyLM(model, 1, 32)
     return wrapper.eval(), model
 
@@ -205,7 +205,7 @@ def test_a_static_cache_is_state_of_the_session(name: str, way: str) -> None:
     program = loaded.build()
     assert program.metadata["verified.cpu"].startswith("yes")
     session = pn.Session(program, target="cpu")
-    layers = range(model.config.num_hidden_layers)  # type: ignore[union-attr, arg-type]
+    layers = range(model.config.num_hidden_layers)
     assert {f"{kind}_cache_{i}" for kind in ("key", "value") for i in layers} <= set(session.state)
     prompt = [5, 17, 30, 8]
     assert greedy(session, prompt, way == "open") == greedy_of_eager(model, prompt)
