@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
-
 module_of_flex: Any = sys.modules["torch.nn.attention.flex_attention"]
 
 
