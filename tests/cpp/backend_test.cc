@@ -376,34 +376,6 @@ TEST(Backend, SizesThatDependOnDataStayWithTheCpu) {
   EXPECT_NE(row(session->placement(), "relu").why[0].find("(rule P-1)"), std::string::npos);
 }
 
-TEST(Backend, ControlFlowThatItLacksIsRunByTheRuntimeAndThePlacementSaysSo) {
-  constexpr char kText[] = R"(graph "g" {
-    input %c : bool[]
-    input %x : f32[2]
-    %y : f32[2] = if "choice" (%c, %x) {
-      then_branch=graph "t" { input %x : f32[2] %y = neg(%x) output "y" %y },
-      else_branch=graph "e" { input %x : f32[2] %y = relu(%x) output "y" %y } }
-    output "y" %y
-  })";
-  const fakes::NullBackend null;
-  for (const bool fallback : {true, false}) {
-    Options options = on(null, "null");
-    options.fallback = fallback;
-    auto session = Session::create(program_of(kText), options);
-    ASSERT_TRUE(session.ok()) << session.status().message();
-    const Placement choice = row(session->placement(), "if");
-    EXPECT_EQ(choice.backend, "runtime");
-    ASSERT_EQ(choice.why.size(), 1u);
-    EXPECT_EQ(choice.why[0],
-              "null does not take if 'choice': it has no control flow, which the runtime runs instead (rule P-3)");
-  }
-  // The runtime is on the CPU, which thus was not passed over.
-  auto session = Session::create(program_of(kText), {.target = "cpu", .threads = 1});
-  ASSERT_TRUE(session.ok()) << session.status().message();
-  EXPECT_EQ(row(session->placement(), "if").backend, "runtime");
-  EXPECT_TRUE(row(session->placement(), "if").why.empty());
-}
-
 // ---- payloads -------------------------------------------------------------------------------------------------------
 
 Program built_for_fake(const FakeBackend& fake) {

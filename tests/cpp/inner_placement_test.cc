@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "cpp/text_program.h"
+#include "fakes/null_backend.h"
 
 namespace pinnace {
 namespace {
@@ -78,6 +79,41 @@ TEST(Placement, HasTheNodesOfBodiesBehindTheControlFlowThatHoldsThem) {
   if (whole->placement()[0].backend != "nnapi") GTEST_FAIL() << str_cat(whole->placement()[0].why[0]);
   for (std::string& row : taken) row = row.substr(0, row.rfind(' ')) + " nnapi";
   EXPECT_EQ(rows_of(*whole), taken);
+}
+
+TEST(Placement, SaysThatControlFlowWhichABackendLacksIsRunByTheRuntime) {
+  constexpr char kChoice[] = R"(graph "g" {
+    input %c : bool[]
+    input %x : f32[2]
+    %y : f32[2] = if "choice" (%c, %x) {
+      then_branch=graph "t" { input %x : f32[2] %y = neg(%x) output "y" %y },
+      else_branch=graph "e" { input %x : f32[2] %y = relu(%x) output "y" %y } }
+    output "y" %y
+  })";
+  const auto placement_of_choice = [](const Session& session) {
+    for (const Placement& p : session.placement()) {
+      if (p.op == "if") return p;
+    }
+    return Placement();
+  };
+  const fakes::NullBackend null;
+  for (const bool fallback : {true, false}) {
+    Options options = {.target = "null", .threads = 1};
+    options.backends = {&null};
+    options.fallback = fallback;
+    auto session = Session::create(program_of(kChoice), options);
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    const Placement choice = placement_of_choice(*session);
+    EXPECT_EQ(choice.backend, "runtime");
+    ASSERT_EQ(choice.why.size(), 1u);
+    EXPECT_EQ(choice.why[0],
+              "null does not take if 'choice': it has no control flow, which the runtime runs instead (rule P-3)");
+  }
+  // The runtime is on the CPU, which thus was not passed over.
+  auto session = Session::create(program_of(kChoice), {.target = "cpu", .threads = 1});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  EXPECT_EQ(placement_of_choice(*session).backend, "runtime");
+  EXPECT_TRUE(placement_of_choice(*session).why.empty());
 }
 
 }  // namespace

@@ -256,7 +256,7 @@ def _place(node: Any) -> int | None:
 
 def _reason(problem: Any) -> str:
     """Operator and rule, without the names, numbers and places of this one sample."""
-    rule = re.sub(r" '[^']*'| \(/[^)]*\)", "", problem.rule)
+    rule = re.sub(r" '[^']*'| \([^() ]+:\d+\)", "", problem.rule)
     return re.sub(r"\[[^\]]*\]", "[]", f"{problem.op}: {rule}")
 
 
