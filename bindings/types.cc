@@ -98,7 +98,7 @@ py::dict trial_dict(const ShapeTrial& trial) {
   for (const NodeAt& node : trial.nodes) {
     py::dict attrs;
     for (const auto& [name, value] : node.attrs) attrs[py::str(name)] = value;
-    nodes.append(py::make_tuple(node.name, node.op, node.inputs, node.outputs, attrs));
+    nodes.append(py::make_tuple(node.name, node.op, node.inputs, node.outputs, attrs, node.multiply_adds));
   }
   py::dict values;
   for (const ValueAt& value : trial.values) {

@@ -183,7 +183,7 @@ class Details {
       trial_.values.push_back(std::move(value));
     }
     for (const auto& node : graph.nodes) {
-      NodeAt at{node->name, node->op, {}, {}, {}};
+      NodeAt at{node->name, node->op, {}, {}, {}, multiply_adds(*node, found.types)};
       for (ValueId id : node->inputs) at.inputs.push_back(name(id));
       for (ValueId id : node->outputs) at.outputs.push_back(name(id));
       if (const OpDef* op = ops_.find(node->op)) {
@@ -207,6 +207,21 @@ class Details {
   }
 
  private:
+  std::optional<int64_t> multiply_adds(const Node& node, std::span<const TensorType> types) const {
+    const OpDef* op = ops_.find(node.op);
+    if (!op || !op->multiply_adds) return 0;
+    const auto of = [&](ValueId id) { return id == kNoValue ? nullptr : &types[static_cast<size_t>(id)]; };
+    std::vector<const TensorType*> inputs;
+    bool known = of(node.outputs[0])->concrete();
+    for (ValueId id : node.inputs) {
+      inputs.push_back(of(id));
+      known &= !inputs.back() || inputs.back()->concrete();
+    }
+    constexpr double kExact = 9007199254740992;  // 2^53
+    const double count = known ? op->multiply_adds(inputs, *of(node.outputs[0])) : kExact;
+    return count < kExact ? std::optional(static_cast<int64_t>(count)) : std::nullopt;
+  }
+
   /// Names of a nested graph's inputs: a branch has those behind the condition, a loop's body those behind trip count
   /// and condition, where the values that it carries enter in the first round.
   static std::map<ValueId, std::string> entering(const Node& node, const std::vector<std::string>& names,

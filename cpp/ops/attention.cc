@@ -247,10 +247,15 @@ Status attention_reference(const NodeView& node, std::span<const TensorView> in,
   });
 }
 
-/// Every query meets every key, and every value: y holds a number for each.
+/// Every query meets every key, masked ones too: q has an element for each factor of its scores, y a sum for each of a
+/// value's.
 double attention_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y) {
-  const TensorType& k = *inputs[1];
-  return elements_if_known(y) * 2 * elements_if_known(k) / std::max(1.0, last_if_known(k));
+  const auto length = [&](size_t i) {
+    if (i >= inputs.size() || inputs[i] == nullptr || inputs[i]->rank() < 2) return 0.0;
+    const Dim& keys = inputs[i]->shape[static_cast<size_t>(inputs[i]->rank()) - 2];
+    return keys.known() ? static_cast<double>(keys.size) : 1.0;
+  };
+  return (elements_if_known(*inputs[0]) + elements_if_known(y)) * (length(1) + length(4));
 }
 }  // namespace
 

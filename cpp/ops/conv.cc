@@ -56,12 +56,6 @@ Status conv_reference(const NodeView& node, std::span<const TensorView> in, std:
         store_line(y, (n * M + m) * out_size, 1, out_size, sums);
       });
 }
-
-double conv_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y) {
-  const TensorType& w = *inputs[1];
-  const double channels = w.rank() && w.shape[0].known() ? static_cast<double>(w.shape[0].size) : 1;
-  return elements_if_known(y) * elements_if_known(w) / std::max(1.0, channels);
-}
 }  // namespace
 
 PINNACE_OP(conv){
@@ -73,6 +67,6 @@ PINNACE_OP(conv){
     .reference = conv_reference,
     .traits = Trait::kProduct | Trait::kFoldsQuantization,
     .work = Work::kWindow,
-    .multiply_adds = conv_multiply_adds,
+    .multiply_adds = convolution_multiply_adds,
 };
 }  // namespace pinnace

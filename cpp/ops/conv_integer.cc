@@ -56,5 +56,6 @@ PINNACE_OP(conv_integer){
     .type = conv_integer_type,
     .reference = conv_integer_reference,
     .work = Work::kWindow,
+    .multiply_adds = convolution_multiply_adds,
 };
 }  // namespace pinnace

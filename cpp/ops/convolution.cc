@@ -47,4 +47,10 @@ Shape convolution_shape(const NodeView& node, const Window& window) {
   return y;
 }
 
+double convolution_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y) {
+  const TensorType& w = *inputs[1];
+  const double channels = w.rank() && w.shape[0].known() ? static_cast<double>(w.shape[0].size) : 1;
+  return elements_if_known(y) * elements_if_known(w) / std::max(1.0, channels);
+}
+
 }  // namespace pinnace

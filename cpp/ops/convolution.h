@@ -18,6 +18,8 @@ Result<Window> check_conv_transpose(const NodeView& node);
 
 /// Number of products in one sum, or unknown.
 Dim convolution_length(const TensorType& w);
+/// OpDef::multiply_adds where every output is a sum over what one output channel of input 1 has of weights.
+double convolution_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y);
 
 /// sums[out] += over c, taps of x[c, o * stride + tap] * weights[c, tap], c and taps ascending.
 template <class Acc>

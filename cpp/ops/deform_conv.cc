@@ -12,8 +12,8 @@
 // once. A NaN place is outside. Source: ONNX DeformConv, opset 22; two spatial dimensions only.
 #include <cmath>
 
+#include "ops/convolution.h"
 #include "ops/move.h"
-#include "ops/window.h"
 
 namespace pinnace {
 namespace {
@@ -129,5 +129,6 @@ PINNACE_OP(deform_conv){
     .type = deform_conv_type,
     .reference = deform_conv_reference,
     .work = Work::kPair,
+    .multiply_adds = convolution_multiply_adds,
 };
 }  // namespace pinnace

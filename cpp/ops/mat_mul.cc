@@ -110,10 +110,6 @@ Status mat_mul_reference(const NodeView& node, std::span<const TensorView> in, s
 }
 
 constexpr DTypes kWrapping = kI32 | kI64 | dtypes(DType::kU32, DType::kU64);
-
-double mat_mul_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y) {
-  return elements_if_known(y) * last_if_known(*inputs[0]);
-}
 }  // namespace
 
 PINNACE_OP(mat_mul){
@@ -126,6 +122,6 @@ PINNACE_OP(mat_mul){
     .reference = mat_mul_reference,
     .traits = Trait::kProduct | Trait::kFoldsQuantization,
     .work = Work::kMatrix,
-    .multiply_adds = mat_mul_multiply_adds,
+    .multiply_adds = matrix_product_multiply_adds,
 };
 }  // namespace pinnace

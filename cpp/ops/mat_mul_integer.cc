@@ -74,5 +74,6 @@ PINNACE_OP(mat_mul_integer){
     .type = mat_mul_integer_type,
     .reference = mat_mul_integer_reference,
     .work = Work::kMatrix,
+    .multiply_adds = matrix_product_multiply_adds,
 };
 }  // namespace pinnace

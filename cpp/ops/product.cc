@@ -113,4 +113,8 @@ int32_t Requantize::operator()(uint32_t sum, int64_t channel) const {
   return static_cast<int32_t>(above > range.max ? range.max : above);
 }
 
+double matrix_product_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y) {
+  return elements_if_known(y) * last_if_known(*inputs[0]);
+}
+
 }  // namespace pinnace

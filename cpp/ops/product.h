@@ -18,6 +18,9 @@ inline constexpr DTypes kProductBias = kFloats | kI32;
 /// number of products in one sum; sums that could leave int32 are refused.
 Status check_product(const NodeView& node, int x, int w, int bias, int w_axis, Dim length);
 
+/// OpDef::multiply_adds of a [..., K] times b [..., K, N].
+double matrix_product_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y);
+
 /// For shape rules: products of i8 | u8, given with zero points inside the types, stay within int32.
 Status check_sum_length(const NodeView& node, int64_t length, int64_t largest_x, int64_t largest_w);
 

@@ -13,10 +13,12 @@ from pinnace.dtypes import long_name
 class TrialNode:
     """One node of a graph whose shape rules were tried.
 
-    name, op    its name and operator.
-    inputs      names of the values that it reads, "" for an input that is left out.
-    outputs     names of the values that it makes.
-    attributes  those that are whole numbers, by name, defaults included.
+    name, op       its name and operator.
+    inputs         names of the values that it reads, "" for an input that is left out.
+    outputs        names of the values that it makes.
+    attributes     those that are whole numbers, by name, defaults included.
+    multiply_adds  multiplications with an addition, of products, attention and recurrent operators; 0 for others; None
+                   where data decide a size, or where there are 2^53 and more.
     """
 
     name: str
@@ -24,6 +26,7 @@ class TrialNode:
     inputs: list[str]
     outputs: list[str]
     attributes: dict[str, int]
+    multiply_adds: int | None
 
 
 @dataclass(frozen=True)

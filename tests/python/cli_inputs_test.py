@@ -419,6 +419,14 @@ ZEROS = "{" + ",".join(["0"] * 20) + "}"
             "%y : f32[1,3,24] = attention(%q, %k, %v) {q_num_heads=4, kv_num_heads=2}",
             840,
         ),
+        (
+            "input %q : f32[1,4,1,8] input %k : f32[1,4,1,8] input %v : f32[1,4,1,6] "
+            "input %pk : f32[1,4,7,8] input %pv : f32[1,4,7,6] %y : f32[1,4,1,6], %nk : f32[1,4,8,8], "
+            "%nv : f32[1,4,8,6] = attention(%q, %k, %v, _, %pk, %pv)",
+            4 * 8 * (8 + 6),
+        ),
+        ("input %x : u8[2,3,4] input %z : i8[4,5] %y : i32[2,3,5] = mat_mul_integer(%x, %z)", 120),
+        ("input %x : u8[1,4,5,5] input %w : u8[6,2,3,3] %y : i32[1,6,3,3] = conv_integer(%x, %w) {group=2}", 972),
         ("input %x : f32[3,4] %y : f32[3,4] = relu(%x)", 0),
     ],
 )

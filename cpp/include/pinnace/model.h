@@ -106,6 +106,9 @@ struct NodeAt {
   std::vector<std::string> inputs;                     ///< names of values, empty for a left-out input
   std::vector<std::string> outputs;                    ///< names of values
   std::vector<std::pair<std::string, int64_t>> attrs;  ///< those that are whole numbers, defaults included
+  /// Multiplications with an addition, of products, attention and recurrent operators; 0 for all others. Nothing where
+  /// data decide a size, or where there are 2^53 and more.
+  std::optional<int64_t> multiply_adds = {};
 };
 
 /// A value at given shapes of the inputs.
