@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <new>
 #include <optional>
 
@@ -14,57 +13,26 @@ namespace py = pybind11;
 namespace pinnace::bindings {
 namespace {
 
-struct DTypeRow {
-  DType dtype;
-  const char* name;
-  bool in_numpy;
-};
-constexpr DTypeRow kDTypes[] = {
-    {DType::kF32, "float32", true},
-    {DType::kF16, "float16", true},
-    {DType::kBF16, "bfloat16", false},
-    {DType::kF64, "float64", true},
-    {DType::kI8, "int8", true},
-    {DType::kU8, "uint8", true},
-    {DType::kI16, "int16", true},
-    {DType::kU16, "uint16", true},
-    {DType::kI32, "int32", true},
-    {DType::kU32, "uint32", true},
-    {DType::kI64, "int64", true},
-    {DType::kU64, "uint64", true},
-    {DType::kBool, "bool", true},
-    {DType::kI4, "int4", false},
-    {DType::kU4, "uint4", false},
-    {DType::kF8E4M3FN, "float8_e4m3fn", false},
-    {DType::kF8E4M3FNUZ, "float8_e4m3fnuz", false},
-    {DType::kF8E5M2, "float8_e5m2", false},
-    {DType::kF8E5M2FNUZ, "float8_e5m2fnuz", false},
-    {DType::kF8E8M0, "float8_e8m0fnu", false},
-    {DType::kF6E2M3, "float6_e2m3fn", false},
-    {DType::kF6E3M2, "float6_e3m2fn", false},
-    {DType::kF4E2M1, "float4_e2m1fn", false},
-    {DType::kI2, "int2", false},
-    {DType::kU2, "uint2", false},
-};
+/// Whether numpy itself has the type, and not ml_dtypes alone.
+bool in_numpy(DType dtype) {
+  return dtype <= DType::kBool && dtype != DType::kBF16;
+}
 
-/// numpy's own object for a row, which every array of that type in native byte order has; never released. Looking a
-/// type up by name is Python code, 3 us of a run.
-py::handle numpy_object(const DTypeRow& row) {
-  static PyObject* objects[std::size(kDTypes)] = {};
-  PyObject*& object = objects[&row - kDTypes];
-  if (!object) object = py::dtype(row.name).release().ptr();
+/// numpy's own object for one of its types, which every array of that type in native byte order has; never released.
+/// Looking a type up by name is Python code, 3 us of a run.
+py::handle numpy_object(DType dtype) {
+  static PyObject* objects[kDTypeCount] = {};
+  PyObject*& object = objects[static_cast<int>(dtype)];
+  if (!object) object = py::dtype(std::string(dtype_name(dtype))).release().ptr();
   return object;
 }
 
 std::optional<DType> dtype_of(const py::dtype& dtype) {
-  for (const DTypeRow& row : kDTypes) {
-    if (row.in_numpy && dtype.is(numpy_object(row))) return row.dtype;
+  for (int i = 0; i < kDTypeCount; ++i) {
+    const auto own = static_cast<DType>(i);
+    if (in_numpy(own) && dtype.is(numpy_object(own))) return own;
   }
-  const auto name = py::cast<std::string>(dtype.attr("name"));
-  for (const DTypeRow& row : kDTypes) {
-    if (name == row.name) return row.dtype;
-  }
-  return std::nullopt;
+  return dtype_from_name(py::cast<std::string>(dtype.attr("name")));
 }
 
 bool packed(DType dtype) {
@@ -74,14 +42,13 @@ bool packed(DType dtype) {
 }  // namespace
 
 py::dtype numpy_dtype(DType dtype) {
-  const DTypeRow& row = kDTypes[static_cast<int>(dtype)];
-  if (row.in_numpy) return py::reinterpret_borrow<py::dtype>(numpy_object(row));
+  if (in_numpy(dtype)) return py::reinterpret_borrow<py::dtype>(numpy_object(dtype));
+  const std::string name(dtype_name(dtype));
   try {
-    return py::dtype::from_args(py::module_::import("ml_dtypes").attr(row.name));
+    return py::dtype::from_args(py::module_::import("ml_dtypes").attr(name.c_str()));
   } catch (const py::error_already_set& error) {
     if (!error.matches(PyExc_ImportError)) throw;
-    throw_status(
-        Status(Code::kUnsupported, std::string(row.name) + " needs the ml_dtypes package: pip install ml_dtypes"));
+    throw_status(Status(Code::kUnsupported, name + " needs the ml_dtypes package: pip install ml_dtypes"));
   }
 }
 

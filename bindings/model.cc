@@ -175,6 +175,7 @@ void add_model(py::module_& module) {
       .def_property_readonly("outputs", [](const Model& m) { return spec_dicts(m.outputs()); })
       .def_property_readonly("symbols", [](const Model& m) { return symbol_dicts(m.symbols()); })
       .def_property_readonly("nodes", [](const Model& m) { return node_dicts(m.nodes(), m.symbols()); })
+      .def_property_readonly("constants", [](const Model& m) { return constant_dicts(m.constants()); })
       .def_property_readonly(
           "notes", [](const Model& m) { return std::vector<std::string>(m.notes().begin(), m.notes().end()); })
       .def_property_readonly("pass_reports", pass_report_dicts)

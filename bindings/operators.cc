@@ -81,6 +81,14 @@ void add_operators(py::module_& module) {
       "operators", operator_dicts,
       "Every operator of this build, in alphabetical order, as a dict: name, version, inputs, attributes, min_outputs, "
       "max_outputs (-1: any number), control_flow.");
+  module.def(
+      "dtypes",
+      [] {
+        std::vector<std::string> names;
+        for (int i = 0; i < kDTypeCount; ++i) names.emplace_back(dtype_name(static_cast<DType>(i)));
+        return names;
+      },
+      "Names of all element types, which numpy or ml_dtypes has as well.");
   module.def("run_graph_text", run_text, py::arg("text"), py::arg("inputs"),
              "Runs a graph given in its text form by reference code.\n\n"
              "inputs: arrays in the order of the graph's inputs. Returns a list of arrays. Slow: for tests and "

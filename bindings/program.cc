@@ -68,6 +68,7 @@ void add_program(py::module_& module) {
       .def_property_readonly("symbols", [](const Program& p) { return symbol_dicts(p.symbols()); })
       .def_property_readonly("states", state_dicts)
       .def_property_readonly("nodes", [](const Program& p) { return node_dicts(p.nodes(), p.symbols()); })
+      .def_property_readonly("constants", [](const Program& p) { return constant_dicts(p.constants()); })
       .def_property_readonly("metadata", metadata_dict)
       .def_property_readonly("payloads", payload_dicts)
       .def(

@@ -51,6 +51,16 @@ Rows spec_dicts(std::span<const TensorSpec> specs) {
   return all;
 }
 
+Rows constant_dicts(std::span<const TensorSpec> specs) {
+  Rows all;
+  for (const TensorSpec& spec : specs) {
+    py::dict d = spec_dict(spec);
+    d["bytes"] = spec.type.bytes();
+    all.append(d);
+  }
+  return all;
+}
+
 Rows symbol_dicts(std::span<const Symbol> symbols) {
   Rows all;
   for (const Symbol& s : symbols) {

@@ -18,6 +18,8 @@ using Arrays = pybind11::typing::List<pybind11::array>;
 /// {"name", "dtype": numpy dtype, "shape": [int | index of a symbol as (index,) | None], "quantization": dict | None}
 pybind11::dict spec_dict(const TensorSpec& spec);
 Rows spec_dicts(std::span<const TensorSpec> specs);
+/// The same with "bytes" of each, which are constants.
+Rows constant_dicts(std::span<const TensorSpec> specs);
 /// {"name", "min", "max": int | None, "multiple_of"}
 Rows symbol_dicts(std::span<const Symbol> symbols);
 /// The fields of NodeInfo; output_types as text.

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/dtype_code.h"
 #include "base/text.h"
 #include "base/type_size.h"
 
@@ -10,14 +11,43 @@ namespace pinnace {
 namespace {
 struct DTypeRow {
   std::string_view name;
+  std::string_view code;
   int bits;
 };
 constexpr DTypeRow kDTypes[kDTypeCount] = {
-    {"f32", 32},   {"f16", 16},     {"bf16", 16},      {"f64", 64},   {"i8", 8},         {"u8", 8},     {"i16", 16},
-    {"u16", 16},   {"i32", 32},     {"u32", 32},       {"i64", 64},   {"u64", 64},       {"bool", 8},   {"i4", 4},
-    {"u4", 4},     {"f8e4m3fn", 8}, {"f8e4m3fnuz", 8}, {"f8e5m2", 8}, {"f8e5m2fnuz", 8}, {"f8e8m0", 8}, {"f6e2m3", 6},
-    {"f6e3m2", 6}, {"f4e2m1", 4},   {"i2", 2},         {"u2", 2},
+    {"float32", "f32", 32},
+    {"float16", "f16", 16},
+    {"bfloat16", "bf16", 16},
+    {"float64", "f64", 64},
+    {"int8", "i8", 8},
+    {"uint8", "u8", 8},
+    {"int16", "i16", 16},
+    {"uint16", "u16", 16},
+    {"int32", "i32", 32},
+    {"uint32", "u32", 32},
+    {"int64", "i64", 64},
+    {"uint64", "u64", 64},
+    {"bool", "bool", 8},
+    {"int4", "i4", 4},
+    {"uint4", "u4", 4},
+    {"float8_e4m3fn", "f8e4m3fn", 8},
+    {"float8_e4m3fnuz", "f8e4m3fnuz", 8},
+    {"float8_e5m2", "f8e5m2", 8},
+    {"float8_e5m2fnuz", "f8e5m2fnuz", 8},
+    {"float8_e8m0fnu", "f8e8m0", 8},
+    {"float6_e2m3fn", "f6e2m3", 6},
+    {"float6_e3m2fn", "f6e3m2", 6},
+    {"float4_e2m1fn", "f4e2m1", 4},
+    {"int2", "i2", 2},
+    {"uint2", "u2", 2},
 };
+
+std::optional<DType> dtype_where(std::string_view DTypeRow::* field, std::string_view text) {
+  for (int i = 0; i < kDTypeCount; ++i) {
+    if (kDTypes[i].*field == text) return static_cast<DType>(i);
+  }
+  return std::nullopt;
+}
 }  // namespace
 
 std::string_view dtype_name(DType dtype) {
@@ -25,10 +55,15 @@ std::string_view dtype_name(DType dtype) {
 }
 
 std::optional<DType> dtype_from_name(std::string_view name) {
-  for (int i = 0; i < kDTypeCount; ++i) {
-    if (kDTypes[i].name == name) return static_cast<DType>(i);
-  }
-  return std::nullopt;
+  return dtype_where(&DTypeRow::name, name);
+}
+
+std::string_view dtype_code(DType dtype) {
+  return kDTypes[static_cast<int>(dtype)].code;
+}
+
+std::optional<DType> dtype_from_code(std::string_view code) {
+  return dtype_where(&DTypeRow::code, code);
 }
 
 int dtype_bits(DType dtype) {
@@ -73,11 +108,10 @@ bool TensorType::operator==(const TensorType& other) const {
   return !quantized() || *quantization == *other.quantization;
 }
 
-std::string to_string(const TensorType& type, std::span<const Symbol> symbols) {
-  std::string text(dtype_name(type.dtype));
-  text += '[';
-  for (size_t i = 0; i < type.shape.size(); ++i) {
-    const Dim& d = type.shape[i];
+std::string to_string(const Shape& shape, std::span<const Symbol> symbols) {
+  std::string text = "[";
+  for (size_t i = 0; i < shape.size(); ++i) {
+    const Dim& d = shape[i];
     if (i) text += ',';
     if (d.known()) {
       append_text(text, d.size);
@@ -90,6 +124,11 @@ std::string to_string(const TensorType& type, std::span<const Symbol> symbols) {
     }
   }
   text += ']';
+  return text;
+}
+
+std::string to_string(const TensorType& type, std::span<const Symbol> symbols) {
+  std::string text = str_cat(dtype_name(type.dtype), to_string(type.shape, symbols));
   if (type.quantized()) {
     const Quantization& q = *type.quantization;
     if (q.axis < 0 && q.scales.size() == 1 && q.zero_points.size() == 1) {

@@ -302,6 +302,9 @@ std::span<const Symbol> Model::symbols() const {
 std::vector<NodeInfo> Model::nodes() const {
   return node_infos(data_->graph);
 }
+std::vector<TensorSpec> Model::constants() const {
+  return constant_specs(data_->graph);
+}
 std::string Model::text(size_t max_constant_bytes) const {
   return print(data_->graph, max_constant_bytes);
 }

@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "base/dtype_code.h"
 #include "base/half.h"
 #include "base/packed.h"
 #include "base/small_float.h"
@@ -187,7 +188,7 @@ class Parser {
   }
 
   Result<TensorType> type() {
-    const auto dtype = token_.kind == TokenKind::kName ? dtype_from_name(token_.raw) : std::nullopt;
+    const auto dtype = token_.kind == TokenKind::kName ? dtype_from_code(token_.raw) : std::nullopt;
     if (!dtype) return fail("expected an element type");
     advance();
     TensorType type{*dtype, {}, nullptr};

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/dtype_code.h"
 #include "base/half.h"
 #include "base/packed.h"
 #include "base/small_float.h"
@@ -233,7 +234,7 @@ class Printer {
   }
 
   void type(const TensorType& t) {
-    out_ += is_dtype(t.dtype) ? std::string(dtype_name(t.dtype)) : str_cat("<", static_cast<int>(t.dtype), ">");
+    out_ += is_dtype(t.dtype) ? std::string(dtype_code(t.dtype)) : str_cat("<", static_cast<int>(t.dtype), ">");
     out_ += '[';
     for (size_t i = 0; i < t.shape.size(); ++i) {
       const Dim& d = t.shape[i];

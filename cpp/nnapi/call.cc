@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/dtype_code.h"
 #include "nnapi/mapping.h"
 #include "ops/element.h"
 
@@ -149,11 +150,11 @@ Result<ValueId> Call::reshape(ValueId id, std::vector<int64_t> dims) {
 
 Result<ValueId> Call::cast(ValueId id, DType dtype) {
   if (type(id).dtype == dtype && !quantized(id)) return id;
-  return pointwise("cast", {id}, {{"to", std::string(dtype_name(dtype))}});
+  return pointwise("cast", {id}, {{"to", std::string(dtype_code(dtype))}});
 }
 
 Result<ValueId> Call::reinterpret(ValueId id, const QuantizationPtr& quantization) {
-  return pointwise("cast", {id}, {{"to", std::string(dtype_name(type(id).dtype))}}, quantization);
+  return pointwise("cast", {id}, {{"to", std::string(dtype_code(type(id).dtype))}}, quantization);
 }
 
 Result<ValueId> Call::dequantize(ValueId id, DType to) {
@@ -168,7 +169,7 @@ Result<ValueId> Call::dequantize(ValueId id, DType to) {
     operands.push_back(zero);
   }
   Attrs attrs = {{"axis", int64_t{per_axis ? q->axis : 0}}};
-  if (to != DType::kF32) attrs.emplace_back("output_dtype", std::string(dtype_name(to)));
+  if (to != DType::kF32) attrs.emplace_back("output_dtype", std::string(dtype_code(to)));
   return pointwise("dequantize_linear", std::move(operands), std::move(attrs));
 }
 

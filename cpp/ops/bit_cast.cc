@@ -4,6 +4,7 @@
 //   y   the shape of x, element type `to`
 // bool may become another type, but no other type may become bool, whose bytes are only 0 and 1. Quantised tensors are
 // refused. Source: ONNX BitCast, opset 26.
+#include "base/dtype_code.h"
 #include "ops/move.h"
 
 namespace pinnace {
@@ -11,7 +12,7 @@ namespace {
 Result<TensorType> bit_cast_type(const NodeView& node) {
   PINNACE_TRY(refuse_quantized(node));
   const TensorType& x = node.input(0);
-  const auto to = dtype_from_name(node.attr_string("to"));
+  const auto to = dtype_from_code(node.attr_string("to"));
   if (!to) return node.error("to is '", node.attr_string("to"), "', which is no element type");
   if (dtype_bits(*to) != dtype_bits(x.dtype)) {
     return node.error(dtype_name(*to), " has ", dtype_bits(*to), " bits, x ", x, " has ", dtype_bits(x.dtype));

@@ -10,6 +10,7 @@
 // to narrower integer keeps the low bits. To bool: false for 0 and -0, true for all else, NaN too. Quantised tensors
 // count as their stored integers, as NNAPI's CAST has it. Floats of 8 bits and fewer are rounded once, see
 // base/small_float.h for what has no place in them. Source: ONNX Cast, opset 28.
+#include "base/dtype_code.h"
 #include "ops/cast_elements.h"
 #include "ops/move.h"
 
@@ -103,7 +104,7 @@ Status cast_elements(const Threads& threads, const TensorView& x, const TensorVi
 
 namespace {
 Result<TensorType> cast_type(const NodeView& node) {
-  const auto to = dtype_from_name(node.attr_string("to"));
+  const auto to = dtype_from_code(node.attr_string("to"));
   if (!to) return node.error("to is '", node.attr_string("to"), "', which is no element type");
   PINNACE_TRY(cast_rule(node).status());
   return cast_type_to(node, *to);

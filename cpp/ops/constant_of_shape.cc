@@ -6,12 +6,13 @@
 //   y          [shape...]
 // ONNX holds element and type in one tensor attribute; these three say the same. Source: ONNX ConstantOfShape,
 // opset 25.
+#include "base/dtype_code.h"
 #include "ops/move.h"
 
 namespace pinnace {
 namespace {
 Result<TensorType> constant_of_shape_type(const NodeView& node) {
-  const auto dtype = dtype_from_name(node.attr_string("dtype"));
+  const auto dtype = dtype_from_code(node.attr_string("dtype"));
   if (!dtype || !(kAny >> static_cast<int>(*dtype) & 1))
     return node.error("has no type '", node.attr_string("dtype"), "'");
   PINNACE_ASSIGN(const Dim length, vector_length(node, 0, true));

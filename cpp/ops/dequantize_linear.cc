@@ -11,6 +11,7 @@
 //   y             the shape of x
 // float32(x - zero_point) times scale, rounded once to the type of y; for f32 that is the product in float32. x counts
 // as plain integers or floats. Source: ONNX DequantizeLinear, opset 28.
+#include "base/dtype_code.h"
 #include "ops/linear_quantization.h"
 
 namespace pinnace {
@@ -21,7 +22,7 @@ Result<TensorType> dequantize_linear_type(const NodeView& node) {
   const std::string_view wanted = node.attr_string("output_dtype");
   DType to = node.input(1).dtype;
   if (!wanted.empty()) {
-    const auto named = dtype_from_name(wanted);
+    const auto named = dtype_from_code(wanted);
     if (!named || !(dtypes(*named) & (kF32 | kF16 | kBF16))) {
       return node.error("output_dtype is '", wanted, "', must be f32, f16 or bf16");
     }

@@ -4,6 +4,7 @@
 //   dtype  string, default "": the element type of y; empty: that of x
 //   y      [rows, cols]
 // Source: ONNX EyeLike, opset 22.
+#include "base/dtype_code.h"
 #include "ops/move.h"
 
 namespace pinnace {
@@ -14,7 +15,7 @@ Result<TensorType> eye_like_type(const NodeView& node) {
   if (x.rank() != 2) return node.error("x must be a matrix, is ", x);
   const std::string_view name = node.attr_string("dtype");
   if (name.empty()) return TensorType{x.dtype, x.shape, nullptr};
-  const auto dtype = dtype_from_name(name);
+  const auto dtype = dtype_from_code(name);
   if (!dtype || !(kAny >> static_cast<int>(*dtype) & 1)) return node.error("has no type '", name, "'");
   return TensorType{*dtype, x.shape, nullptr};
 }

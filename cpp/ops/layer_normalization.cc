@@ -11,6 +11,7 @@
 // A NaN or an infinity makes all it is normalised with NaN. Source: ONNX LayerNormalization, opset 17.
 #include <cmath>
 
+#include "base/dtype_code.h"
 #include "ops/lines.h"
 
 namespace pinnace {
@@ -23,7 +24,7 @@ Status layer_normalization_types(const NodeView& node, std::span<TensorType> out
       return node.error(i == 1 ? "scale " : "b ", node.input(i), " does not broadcast to x ", x);
     }
   }
-  const auto stash = dtype_from_name(node.attr_string("stash_type"));
+  const auto stash = dtype_from_code(node.attr_string("stash_type"));
   if (!stash || !(kFloats >> static_cast<int>(*stash) & 1)) {
     return node.error("stash_type '", node.attr_string("stash_type"), "' is not a float type");
   }

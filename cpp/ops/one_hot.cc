@@ -25,7 +25,7 @@ Result<TensorType> one_hot_type(const NodeView& node) {
     return node.error("depth ", (*real)[0], " is not a size");
   }
   if (real && real->size() == 1) d = static_cast<int64_t>((*real)[0]);
-  if (!depth.known && !real && node.input_data(1)) return node.error("depth does not fit i64");
+  if (!depth.known && !real && node.input_data(1)) return node.error("depth does not fit int64");
   if (depth.known && depth.value < 0) return node.error("depth ", depth.value, " is negative");
   TensorType y{values.dtype, indices.shape, nullptr};
   y.shape.insert(y.shape.begin() + axis, d);
@@ -43,7 +43,7 @@ Status one_hot_reference(const NodeView& node, std::span<const TensorView> in, s
     node.threads().ranges(v.outer * v.inner, 2 * static_cast<double>(v.size), [&](int64_t begin, int64_t end) {
       for (int64_t line = begin; line < end; ++line) {
         const int64_t o = line / v.inner, i = line % v.inner;
-        // Fractions towards zero; what does not fit i64 is outside any depth.
+        // Fractions towards zero; what does not fit int64 is outside any depth.
         const auto wide = widen(indices.data<T>()[o * v.inner + i]);
         int64_t hot = -1;
         if constexpr (is_float<T>) {

@@ -317,8 +317,7 @@ Result<Shape> broadcast_shapes(const NodeView& node, const Shape& a, const Shape
     } else if (y.known() && y.size == 1) {
       d = x;
     } else if (x.known() && y.known()) {
-      return node.error("shapes do not broadcast: ", to_string(TensorType{DType::kF32, a, nullptr}).substr(3), " and ",
-                        to_string(TensorType{DType::kF32, b, nullptr}).substr(3));
+      return node.error("shapes do not broadcast: ", to_string(a), " and ", to_string(b));
     } else if (x.known()) {
       d = x;  // y is unknown: it can only be 1 or x
     } else if (y.known()) {

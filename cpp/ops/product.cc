@@ -38,7 +38,7 @@ Status check_product(const NodeView& node, int x_at, int w_at, int bias_at, int 
   }
   PINNACE_TRY(check_quantized(node, x_at));
   if (w.dtype != DType::kI8 && w.dtype != DType::kU8) {
-    return node.error(name(w_at), " is ", w, ", must be i8 or u8 beside a quantised ", name(x_at));
+    return node.error(name(w_at), " is ", w, ", must be int8 or uint8 beside a quantised ", name(x_at));
   }
   if (!w.quantized()) return node.error(name(w_at), " is ", w, "; integers must be quantised");
   const Quantization& q = *w.quantization;
@@ -56,12 +56,12 @@ Status check_product(const NodeView& node, int x_at, int w_at, int bias_at, int 
     }
   }
   if (bias_at >= 0 && node.has_input(bias_at) && node.input(bias_at).dtype != DType::kI32) {
-    return node.error(name(bias_at), " is ", node.input(bias_at), ", must be i32 beside a quantised ", name(x_at));
+    return node.error(name(bias_at), " is ", node.input(bias_at), ", must be int32 beside a quantised ", name(x_at));
   }
   const double most = *std::max_element(q.scales.begin(), q.scales.end());
   const double m = static_cast<double>(scale_zero(x).scale) * most / node.output_quantization(0)->scales[0];
   if (m > std::numeric_limits<float>::max()) {
-    return node.error("scales give a multiplier of ", m, ", more than f32 holds");
+    return node.error("scales give a multiplier of ", m, ", more than float32 holds");
   }
   if (!length.known()) return {};
   return check_sum_length(node, length.size, largest(x.dtype, x.quantization->zero_points),

@@ -17,6 +17,7 @@
 // take NaN and infinity as cast has it. Source: ONNX QuantizeLinear, opset 28.
 #include <cmath>
 
+#include "base/dtype_code.h"
 #include "ops/linear_quantization.h"
 
 namespace pinnace {
@@ -25,13 +26,13 @@ Result<TensorType> quantize_linear_type(const NodeView& node) {
   PINNACE_TRY(refuse_quantized(node));
   PINNACE_TRY(check_scale(node));
   const std::string_view precision = node.attr_string("precision"), wanted = node.attr_string("output_dtype");
-  const auto division = dtype_from_name(precision);
+  const auto division = dtype_from_code(precision);
   if (!precision.empty() && !(division && dtypes(*division) & (kF32 | kF16 | kBF16))) {
     return node.error("precision is '", precision, "', must be f32, f16 or bf16");
   }
   DType to = node.has_input(2) ? node.input(2).dtype : DType::kU8;
   if (!wanted.empty()) {
-    const auto named = dtype_from_name(wanted);
+    const auto named = dtype_from_code(wanted);
     if (!named || !(dtypes(*named) & kQuantized)) {
       return node.error("output_dtype is '", wanted,
                         "', must be an integer of at most 16 bits or a float of at most 8");
@@ -88,7 +89,7 @@ void visit_x(DType dtype, F f) {
 
 Status quantize_linear_reference(const NodeView& node, std::span<const TensorView> in,
                                  std::span<const TensorView> out) {
-  const auto precision = dtype_from_name(node.attr_string("precision"));
+  const auto precision = dtype_from_code(node.attr_string("precision"));
   const DType scale = in[1].dtype();
   visit_x(precision              ? *precision
           : scale == DType::kI32 ? DType::kF64

@@ -9,7 +9,7 @@ namespace pinnace {
 Status refuse_plain_int8(const NodeView& node, int i) {
   const TensorType& type = node.input(i);
   if (type.quantized() || !(dtypes(type.dtype) & (kI8 | kU8))) return {};
-  return node.error("input ", i, " is ", type, " without quantisation; takes floats or quantised i8 u8");
+  return node.error("input ", i, " is ", type, " without quantisation; takes floats or quantised int8 uint8");
 }
 
 Result<TensorType> real_function_type(const NodeView& node) {

@@ -1,11 +1,12 @@
 // The shape rule of windows over signals.
 #include "ops/signal_window.h"
+#include "base/dtype_code.h"
 
 namespace pinnace {
 
 Result<DType> output_datatype(const NodeView& node) {
   const std::string_view name = node.attr_string("output_datatype");
-  const auto dtype = dtype_from_name(name);
+  const auto dtype = dtype_from_code(name);
   if (!dtype || !(dtypes(*dtype) & kNumbers)) {
     return node.error("output_datatype is '", name, "', which is no type of numbers");
   }

@@ -11,6 +11,7 @@
 #include <cmath>
 #include <utility>
 
+#include "base/dtype_code.h"
 #include "ops/activation.h"
 #include "passes/rewrite.h"
 
@@ -126,7 +127,7 @@ ValueId make_value(Rewrite& rewrite, const Operand& operand, Node& before) {
   } else if (maker && rewrite.type(maker->inputs[0]) == type) {
     id = maker->inputs[0];
   } else {
-    const std::string to(dtype_name(type.dtype));
+    const std::string to(dtype_code(type.dtype));
     id = rewrite.insert_before(before, "cast", {from}, {{"to", to}}, std::move(type), name);
   }
   if (!operand.transpose) return id;
@@ -304,7 +305,7 @@ Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
     rewrite.producer(result)->source = main->source;
   }
   const SourceLocation source = last.source;
-  rewrite.replace(last, "cast", {result}, {{"to", std::string(dtype_name(plain.dtype))}}, source);
+  rewrite.replace(last, "cast", {result}, {{"to", std::string(dtype_code(plain.dtype))}}, source);
   if (view) rewrite.remove(*view);
   if (clamp) rewrite.remove(*clamp);
   rewrite.remove(*main);

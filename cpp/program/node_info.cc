@@ -20,11 +20,28 @@ void append(const Graph& graph, const std::string& path, std::vector<NodeInfo>& 
   }
 }
 
+void append_constants(const Graph& graph, std::vector<TensorSpec>& all) {
+  for (const Value& value : graph.values) {
+    if (value.constant) all.push_back({value.name, value.type});
+  }
+  for (const auto& node : graph.nodes) {
+    for (const auto& [name, attr] : node->attrs) {
+      if (const auto* nested = std::get_if<GraphPtr>(&attr)) append_constants(**nested, all);
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<NodeInfo> node_infos(const Graph& graph) {
   std::vector<NodeInfo> all;
   append(graph, "", all);
+  return all;
+}
+
+std::vector<TensorSpec> constant_specs(const Graph& graph) {
+  std::vector<TensorSpec> all;
+  append_constants(graph, all);
   return all;
 }
 

@@ -83,6 +83,9 @@ std::span<const StateSpec> Program::states() const {
 std::vector<NodeInfo> Program::nodes() const {
   return node_infos(data_->graph);
 }
+std::vector<TensorSpec> Program::constants() const {
+  return constant_specs(data_->graph);
+}
 std::span<const std::pair<std::string, std::string>> Program::metadata() const {
   return data_->metadata;
 }

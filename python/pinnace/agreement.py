@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pinnace import _core
-from pinnace.dtypes import DTYPES
 from pinnace.types import Array
 
 # Largest difference allowed, relative to the largest magnitude of the whole. Integers and bools must be equal.
@@ -56,7 +55,7 @@ def tolerance_bounds(tolerance: float | Mapping[str, float] | None) -> dict[str,
     given: dict[Any, Any] = dict(tolerance) if isinstance(tolerance, Mapping) else dict.fromkeys(BOUNDS, tolerance)
     bounds: dict[str, float] = {}
     for dtype, bound in given.items():
-        if dtype not in DTYPES.values():
+        if dtype not in _core.dtypes():
             raise _core.InvalidArgument(
                 f"tolerance: {dtype!r} is no dtype's name; those with bounds of their own are {', '.join(BOUNDS)}"
             )

@@ -9,7 +9,6 @@ from os import PathLike, fspath
 from typing import Any, SupportsIndex
 
 from pinnace import _core
-from pinnace.dtypes import long_type
 from pinnace.progress import phase
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.types import TensorSpec, custom_ops, signature, specs_from
@@ -40,8 +39,8 @@ class NodeInfo:
 
 
 def node_infos(rows: Sequence[Mapping[str, Any]]) -> list[NodeInfo]:
-    """From the extension's rows, whose types are in the text form."""
-    return [NodeInfo(**{**row, "output_types": [long_type(text) for text in row["output_types"]]}) for row in rows]
+    """From the extension's rows."""
+    return [NodeInfo(**row) for row in rows]
 
 
 @dataclass(frozen=True)

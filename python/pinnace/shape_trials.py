@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from pinnace.dtypes import long_name
-
 
 @dataclass(frozen=True)
 class TrialNode:
@@ -79,7 +77,7 @@ class ShapeRules(Protocol):
 def shape_trial(row: Mapping[str, Any]) -> ShapeTrial:
     """From what the extension's try_shapes() gives."""
     nodes = [TrialNode(*node) for node in row["nodes"]]
-    values = {name: TrialValue(long_name(value[0]), *value[1:]) for name, value in row["values"].items()}
+    values = {name: TrialValue(*value) for name, value in row["values"].items()}
     return ShapeTrial(row["fits"], row["inferred"], row["failure"], nodes, values)
 
 

@@ -17,7 +17,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2]{inf,nan};f32[2]{-inf,1}", .expect = "f32[2]{nan,nan}", .why = "IEEE"},
     {.inputs = "f32[0];f32[1]", .expect = "f32[0]{}", .why = "empty"},
     {.inputs = "f32[2];f32[3]", .expect = "error do not broadcast", .why = "shapes"},
-    {.inputs = "f32[2];f16[2]", .expect = "error must be f32", .why = "types differ"},
+    {.inputs = "f32[2];f16[2]", .expect = "error must be float32", .why = "types differ"},
     {.inputs = "i8[3]{scale 0.5, zero 0}{2,4,127};i8[3]{scale 0.25, zero 1}{1,5,127}",
      .expect = "i8[3]{scale 0.5, zero 0}{2,6,127}", .output_quantization = "scale 0.5, zero 0", .why = "dequantise, add, quantise, clamp"},
     {.inputs = "f32{-3,1};f32{1,1}", .attributes = "activation=\"relu\"", .expect = "f32{0,2}", .why = "relu"},

@@ -15,7 +15,7 @@ constexpr Case kCases[] = {
     {.inputs = "i32[2,1,4];i32[3,1]", .why = "both broadcast"},
     {.inputs = "i32[5];i32[]", .why = "scalar"},
     {.inputs = "i32[0];i32[1]", .expect = "i32[0]{}", .why = "empty"},
-    {.inputs = "i32[2];i64[2]", .expect = "error must be i32", .why = "types differ"},
+    {.inputs = "i32[2];i64[2]", .expect = "error must be int32", .why = "types differ"},
     {.inputs = "i8[2]{scale 1, zero 0};i8[2]{scale 1, zero 0}", .expect = "error takes plain tensors",
      .why = "quantised"},
     {.inputs = "f32[2];f32[2]", .expect = "error takes", .why = "element type"},

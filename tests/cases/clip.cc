@@ -29,7 +29,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2];f32[2]", .expect = "error must be one element", .why = "limits are single"},
     {.inputs = "f32[2];f16[]", .expect = "error must be one element of f32", .why = "limit of another type"},
     {.inputs = "i8[2]{scale 1, zero 0};i8[]", .expect = "error must be one element of f32",
-     .output_quantization = "scale 1, zero 0", .why = "quantised takes f32 limits"},
+     .output_quantization = "scale 1, zero 0", .why = "quantised takes float32 limits"},
     {.inputs = "bool{1}", .expect = "error takes", .why = "element type"},
     {.inputs = "i8[1,5,3,4]{scale 0.05, zero -7};f32 -1;f32 3", .output_quantization = "scale 0.06, zero 5", .why = "kernels of images"},
     {.inputs = "u8[1,5,3,4]{scale 0.05, zero 121};f32 -1;f32 3", .output_quantization = "scale 0.06, zero 133", .why = "kernels of images"},

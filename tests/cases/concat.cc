@@ -26,7 +26,7 @@ constexpr Case kCases[] = {
      .expect = "error not declared", .why = "different parameters, none declared"},
     {.inputs = "f32[2,2];f32[3,3]", .attributes = "axis=0", .expect = "error beside axis 0", .why = "sizes"},
     {.inputs = "f32[2];f32[2,2]", .attributes = "axis=0", .expect = "error rank differs", .why = "ranks"},
-    {.inputs = "f32[2];f16[2]", .attributes = "axis=0", .expect = "error must be f32", .why = "types"},
+    {.inputs = "f32[2];f16[2]", .attributes = "axis=0", .expect = "error must be float32", .why = "types"},
     {.inputs = "f32[];f32[]", .attributes = "axis=0", .expect = "error outside rank 0", .why = "scalars"},
     {.inputs = "f8e5m2[1]{1};f8e5m2[2]{2,nan}", .attributes = "axis=0", .expect = "f8e5m2[3]{1,2,nan}", .why = "8-bit float"},
     {.inputs = "i8[2,5,3,4]{scale 0.05, zero -7};i8[2,18,3,4]{scale 0.06, zero 5}", .attributes = "axis=1", .output_quantization = "scale 0.06, zero 5", .why = "images, one of them quantised again"},

@@ -9,7 +9,7 @@ constexpr Case kCases[] = {
     {.inputs = "i8[1,1,2]{-128,127};u8[2,1,1]{200,3};none;u8{200,0}", .expect = "i32[1,2,2]{0,0,-384,381}", .why = "zero point per channel, mixed signs"},
     {.inputs = "u8[2,4,7,7];i8[6,2,3,3];u8{128};i8{3}", .attributes = "group=2, strides=[2,2], dilations=[2,2], pads=[2,1,2,1]", .why = "groups and dilations"},
     {.inputs = "i8[1,2,9];i8[3,2,3]", .attributes = "auto_pad=\"same_upper\"", .expect = "type i32[1,3,9]", .why = "one dimension"},
-    {.inputs = "u8[1,1,3,3];u8[1,1,2,2];i8 1", .expect = "error must be u8", .why = "zero point of another type"},
+    {.inputs = "u8[1,1,3,3];u8[1,1,2,2];i8 1", .expect = "error must be uint8", .why = "zero point of another type"},
     {.inputs = "u8[1,1,3,3];u8[1,1,2,2];u8{1,2}", .expect = "error must have one element", .why = "x has one zero point"},
     {.inputs = "u8[1,1,2]{scale 0.5, zero 3}{1,2};u8[1,1,1]{2}", .expect = "error takes plain tensors only", .why = "scales would be lost"},
 };

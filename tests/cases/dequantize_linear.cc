@@ -53,7 +53,7 @@ constexpr Case kCases[] = {
     {.inputs = "i8[2,3];f32[2,2]", .attributes = "block_size=1", .expect = "error does not fit blocks of 1",
      .why = "blocks"},
     {.inputs = "i8[2];f32[];i8[1]", .expect = "error differs in shape", .why = "zero point"},
-    {.inputs = "i8[2];f32[];u8[]", .expect = "error must be i8", .why = "zero point of another type"},
+    {.inputs = "i8[2];f32[];u8[]", .expect = "error must be int8", .why = "zero point of another type"},
     {.inputs = "i8[2];f32[]", .attributes = "output_dtype=\"i8\"", .expect = "error output_dtype", .why = "type"},
     {.inputs = "i8[2]{scale 1, zero 0};f32[]", .expect = "error takes plain tensors", .why = "already quantised"},
     {.inputs = "f32[2];f32[]", .expect = "error takes", .why = "element type"},

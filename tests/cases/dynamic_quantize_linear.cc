@@ -16,7 +16,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2]{inf,-inf}", .outputs = 3, .expect = "u8[2]{0,0};f32[]{inf};u8[]{0}", .why = "infinite range"},
     {.inputs = "f32[2,3,37]", .outputs = 3, .why = "random"},
     {.inputs = "f32[]", .outputs = 3, .why = "scalar"},
-    {.inputs = "f16[2]", .outputs = 3, .expect = "error takes f32", .why = "element type"},
+    {.inputs = "f16[2]", .outputs = 3, .expect = "error takes float32", .why = "element type"},
 };
 PINNACE_CASES(dynamic_quantize_linear, kCases)
 }  // namespace pinnace::testing

@@ -17,7 +17,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[3];i64{-4}", .expect = "error index -4 is outside", .why = "too small"},
     {.inputs = "f32[0];i64{0}", .expect = "error index 0 is outside a dimension of size 0", .why = "nothing there"},
     {.inputs = "f32[];i64{0}", .expect = "error outside rank 0", .why = "scalar"},
-    {.inputs = "f32[3];f32{0}", .expect = "error takes i32 i64", .why = "index type"},
+    {.inputs = "f32[3];f32{0}", .expect = "error takes int32 int64", .why = "index type"},
     {.inputs = "f32[3]{1,2,3};i32[1]{scale 0.5, zero 0}{1}", .expect = "error takes plain", .why = "a scale here has no meaning"},
     {.inputs = "f8e8m0[3]{1,2,4};i64{2,0}", .expect = "f8e8m0[2]{4,1}", .why = "8-bit float"},
 };

@@ -24,7 +24,7 @@ constexpr Case kCases[] = {
      .output_quantization = "scale 0.01, zero 20", .why = "all of u8"},
     {.inputs = "f32[1]", .attributes = "approximate=\"fast\"", .expect = "error must be", .why = "unknown form"},
     {.inputs = "i8{1}", .expect = "error without quantisation", .why = "plain integers"},
-    {.inputs = "i32{1}", .expect = "error takes f32", .why = "element type"},
+    {.inputs = "i32{1}", .expect = "error takes float32", .why = "element type"},
     {.inputs = "i8[1,5,3,4]{scale 0.05, zero -7}", .output_quantization = "scale 0.06, zero 5", .why = "kernels of images"},
     {.inputs = "u8[1,5,3,4]{scale 0.05, zero 121}", .output_quantization = "scale 0.06, zero 133", .why = "kernels of images"},
 };

@@ -23,7 +23,7 @@ constexpr Case kCases[] = {
     {.inputs = "u8[3,1,5]{scale 0.1, zero 120};u8[4,1]{scale 0.12, zero 131}", .why = "quantised, broadcast"},
     {.inputs = "i8[2]{scale 1, zero 0};i8[2]", .expect = "error both must be quantised", .why = "quantised with plain"},
     {.inputs = "f32[2];f32[3]", .expect = "error do not broadcast", .why = "shapes"},
-    {.inputs = "f32[2];i32[2]", .expect = "error must be f32", .why = "types differ"},
+    {.inputs = "f32[2];i32[2]", .expect = "error must be float32", .why = "types differ"},
     {.inputs = "bool{0};bool{1}", .expect = "error takes", .why = "bool has no order"},
 };
 PINNACE_CASES(less, kCases)

@@ -20,7 +20,7 @@ constexpr Case kCases[] = {
     {.inputs = "u8[5,7]{scale 0.02, zero 10}", .output_quantization = "scale 0.01, zero 100", .why = "all of u8"},
     {.inputs = "i8{1}", .expect = "error without quantisation", .why = "plain integers have no such function"},
     {.inputs = "i8[2]{scale 0.5, zero 0}", .expect = "error must be declared quantised", .why = "no scale for the result"},
-    {.inputs = "i32{1}", .expect = "error takes f32", .why = "element type"},
+    {.inputs = "i32{1}", .expect = "error takes float32", .why = "element type"},
 };
 PINNACE_CASES(log, kCases)
 }  // namespace pinnace::testing

@@ -30,7 +30,7 @@ constexpr Case kCases[] = {
     {.inputs = "", .expect = "error one input or more", .why = "none"},
     {.inputs = "bool{1};bool{0}", .expect = "error takes", .why = "element type"},
     {.inputs = "f32[2];f32[3]", .expect = "error do not broadcast", .why = "shapes"},
-    {.inputs = "f32[2];f16[2]", .expect = "error must be f32", .why = "types differ"},
+    {.inputs = "f32[2];f16[2]", .expect = "error must be float32", .why = "types differ"},
     {.inputs = "i8[2]{scale 1, zero 0};i8[2]", .expect = "error without quantisation",
      .output_quantization = "scale 1, zero 0", .why = "quantised with plain"},
     {.inputs = "i8[2]{scale 1, zero 0};i8[2]{scale 1, zero 0}", .expect = "error must be declared quantised",

@@ -18,7 +18,7 @@ constexpr Case kCases[] = {
     {.inputs = "", .expect = "error one input or more", .why = "none"},
     {.inputs = "i32{1};i32{0}", .expect = "error takes", .why = "element type"},
     {.inputs = "f32[2];f32[3]", .expect = "error do not broadcast", .why = "shapes"},
-    {.inputs = "f32[2];f16[2]", .expect = "error must be f32", .why = "types differ"},
+    {.inputs = "f32[2];f16[2]", .expect = "error must be float32", .why = "types differ"},
 };
 PINNACE_CASES(mean, kCases)
 }  // namespace pinnace::testing

@@ -33,7 +33,7 @@ constexpr Case kCases[] = {
     {.inputs = "i8[2]{scale 1, zero 0};i8[2]{scale 1, zero 0}", .expect = "error takes plain tensors",
      .why = "quantised"},
     {.inputs = "f32[2];f32[3]", .expect = "error do not broadcast", .why = "shapes"},
-    {.inputs = "f32[2];f16[2]", .expect = "error must be f32", .why = "types differ"},
+    {.inputs = "f32[2];f16[2]", .expect = "error must be float32", .why = "types differ"},
 };
 PINNACE_CASES(mod, kCases)
 }  // namespace pinnace::testing

@@ -28,7 +28,7 @@ constexpr Case kCases[] = {
     {.inputs = "u8[2,3]{scale 0.02, zero 100};u8[3]{scale 0.03, zero 7}",
      .output_quantization = "scale 0.05, zero 128", .why = "quantised, broadcast"},
     {.inputs = "f32[2];f32[3]", .expect = "error do not broadcast", .why = "shapes"},
-    {.inputs = "f32[2];f16[2]", .expect = "error must be f32", .why = "types differ"},
+    {.inputs = "f32[2];f16[2]", .expect = "error must be float32", .why = "types differ"},
     {.inputs = "i8[2]{scale 1, zero 0};i8[2]", .expect = "error without quantisation",
      .output_quantization = "scale 1, zero 0", .why = "quantised with plain"},
     {.inputs = "i8[2]{scale 1, zero 0};i8[2]{scale 1, zero 0}", .expect = "error must be declared quantised",

@@ -39,7 +39,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[3];i64{4611686018427387904,0}", .expect = "error is beyond", .why = "overflow"},
     {.inputs = "f32[3];i64{1,1};none;i64{1}", .expect = "error outside rank", .why = "axis"},
     {.inputs = "f32[3];i64{1,1}", .attributes = "mode=\"mirror\"", .expect = "error must be constant", .why = "mode"},
-    {.inputs = "f32[3];i64{1,1};f16[]{1}", .expect = "error must be f32", .why = "value type"},
+    {.inputs = "f32[3];i64{1,1};f16[]{1}", .expect = "error must be float32", .why = "value type"},
 };
 PINNACE_CASES(pad, kCases)
 }  // namespace pinnace::testing

@@ -20,7 +20,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[3];f32[2,3]", .expect = "error does not broadcast to x", .why = "slope larger than x"},
     {.inputs = "f32[1];f32[3]", .expect = "error does not broadcast to x", .why = "slope wider than x"},
     {.inputs = "f32[2];f32[3]", .expect = "error do not broadcast", .why = "shapes"},
-    {.inputs = "f32[2];f16[2]", .expect = "error must be f32", .why = "types differ"},
+    {.inputs = "f32[2];f16[2]", .expect = "error must be float32", .why = "types differ"},
 };
 PINNACE_CASES(prelu, kCases)
 }  // namespace pinnace::testing

@@ -27,7 +27,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[4];i64{0};i64{4,1}", .expect = "error must have 1", .why = "lengths"},
     {.inputs = "f32[4];i64{0};i64{4};i64{1}", .expect = "error outside rank", .why = "axis"},
     {.inputs = "f32[4,4];i64{0,0};i64{4,4};i64{0,-2}", .expect = "error named twice", .why = "axis twice"},
-    {.inputs = "f32[4];i64{0};i32{4}", .expect = "error must be i64", .why = "types"},
+    {.inputs = "f32[4];i64{0};i32{4}", .expect = "error must be int64", .why = "types"},
     {.inputs = "f32[4];i64{0,0};i64{4,4}", .expect = "error outside rank", .why = "too many"},
 };
 PINNACE_CASES(slice, kCases)

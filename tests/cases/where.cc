@@ -26,7 +26,7 @@ constexpr Case kCases[] = {
     {.inputs = "bool[2];i8[2]{scale 1, zero 0};i8[2]", .expect = "error without quantisation",
      .output_quantization = "scale 1, zero 0", .why = "quantised with plain"},
     {.inputs = "bool[2];f32[3];f32[3]", .expect = "error do not broadcast", .why = "shapes"},
-    {.inputs = "bool[2];f32[2];f16[2]", .expect = "error must be f32", .why = "types differ"},
+    {.inputs = "bool[2];f32[2];f16[2]", .expect = "error must be float32", .why = "types differ"},
     {.inputs = "i32[2];f32[2];f32[2]", .expect = "error takes bool", .why = "condition"},
 };
 PINNACE_CASES(where, kCases)

@@ -120,7 +120,7 @@ TEST(NullBackend, LeavesToTheCpuWhatItsRuleRefuses) {
   const Placement neg = row(session->placement(), "neg");
   EXPECT_EQ(neg.backend, "cpu");
   ASSERT_EQ(neg.why.size(), 1u);
-  EXPECT_NE(neg.why[0].find("it takes float32 alone, is i32[3] (rule Z-1)"), std::string::npos) << neg.why[0];
+  EXPECT_NE(neg.why[0].find("it takes float32 alone, is int32[3] (rule Z-1)"), std::string::npos) << neg.why[0];
 }
 
 TEST(Backend, BytesThatAreCastToAQuantisedTypeAreReadWhereTheyLie) {

@@ -87,11 +87,11 @@ TEST_F(SparseTest, HostileIndicesAreErrors) {
 
 TEST_F(SparseTest, PartsMustFitEachOther) {
   fill(make_model(), {2, 3}, {5, 7}, {3}, {1, 2, 3});
-  refused(Code::kCorruptFile, "its indices are i64[3]");
+  refused(Code::kCorruptFile, "its indices are int64[3]");
   fill(make_model(), {2, 3}, {5, 7}, {2, 3}, {1, 2, 3, 4, 5, 6});
-  refused(Code::kCorruptFile, "its indices are i64[2,3]");
+  refused(Code::kCorruptFile, "its indices are int64[2,3]");
   fill(make_model(), {2, 3}, {5, 7}, {}, {1});
-  refused(Code::kCorruptFile, "its indices are i64[]");
+  refused(Code::kCorruptFile, "its indices are int64[]");
   fill(make_model(), {2, 3}, {5, 7}, {2}, {1});
   refused(Code::kCorruptFile, "raw_data has 8");
   fill(make_model(), {}, {5}, {1}, {0});
@@ -101,7 +101,7 @@ TEST_F(SparseTest, PartsMustFitEachOther) {
   auto& typed = make_model();
   fill(typed, {2, 3}, {5}, {1}, {0});
   typed.mutable_indices()->set_data_type(proto::TensorProto::DOUBLE);
-  refused(Code::kCorruptFile, "its indices are f64[1]");
+  refused(Code::kCorruptFile, "its indices are float64[1]");
   auto& shaped = make_model();
   fill(shaped, {2, 3}, {5}, {1}, {0});
   shaped.mutable_values()->add_dims(1);

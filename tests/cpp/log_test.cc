@@ -306,9 +306,9 @@ TEST(Log, ASessionTellsWhatItDoesAndNoValue) {
   EXPECT_TRUE(messages.has({"info: opened ", "net.pnc': ", " bytes, 2 nodes, 0 payloads, in "})) << messages.text();
   EXPECT_TRUE(messages.has({"debug: mat_mul '", "' on cpu: "})) << messages.text();
   EXPECT_TRUE(messages.has({"info: weights for cpu:", ": 1 packed ("})) << messages.text();
-  EXPECT_TRUE(messages.has({"info: planned 'net' for f32[1,4]: 2 nodes, 2 on cpu; 0 refusals, 1 segments"}))
+  EXPECT_TRUE(messages.has({"info: planned 'net' for float32[1,4]: 2 nodes, 2 on cpu; 0 refusals, 1 segments"}))
       << messages.text();
-  EXPECT_TRUE(messages.has({"info: planned 'net' for f32[2,4]"})) << messages.text();
+  EXPECT_TRUE(messages.has({"info: planned 'net' for float32[2,4]"})) << messages.text();
   EXPECT_TRUE(messages.has({"info: prepared 'net' for cpu: fp32, 1 threads, "})) << messages.text();
   EXPECT_TRUE(messages.has({"trace: ran 'net' in "})) << messages.text();
   for (const char* value : {"1234", "4321"}) EXPECT_EQ(messages.text().find(value), std::string::npos);

@@ -205,9 +205,9 @@ std::vector<Damage> all_damage() {
   all.push_back(in_model("F-12", "state 'counter'",
                          [](auto& m) { *m.graphs[0]->states[0]->initial = format::Span(UINT64_MAX, 16); }));
   all.push_back(in_model("F-31", "starts at 8", [](auto& m) { *value(m, "w1").constant = format::Span(8, 16); }));
-  all.push_back(in_model("F-32", "has 12 bytes stored, its type is f32[4]",
+  all.push_back(in_model("F-32", "has 12 bytes stored, its type is float32[4]",
                          [](auto& m) { *value(m, "w1").constant = format::Span(0, 12); }));
-  all.push_back(in_model("F-32", "its type is f32[batch,4]",
+  all.push_back(in_model("F-32", "its type is float32[batch,4]",
                          [](auto& m) { value(m, "a").constant = std::make_unique<format::Span>(0, 16); }));
   all.push_back({"F-33", "is bool and holds 2", nullptr, [](FileParts& p) {
                    p.sections[kWeights].bytes[value(*p.model, "flags").constant->offset() + 1] = std::byte{2};

@@ -441,7 +441,7 @@ TEST(Session, ConditionsWithoutAnElementAreRefused) {
     %f : i64[?] = reshape(%nz, %s)
     %t : bool[?] = cast(%f) {to="bool"})";
   const std::pair<std::string, const char*> cases[] = {
-      {str_cat(kFound, " %y : f32[2] = loop(%f, none, %x) ", kBody), "trip_count is i64[0], must have one element"},
+      {str_cat(kFound, " %y : f32[2] = loop(%f, none, %x) ", kBody), "trip_count is int64[0], must have one element"},
       {str_cat("const %n : i64[] = {2} ", kFound, " %y : f32[2] = loop(%n, %t, %x) ", kBody),
        "cond is bool[0], must have one element"},
       {str_cat(kFound, " %y : f32[2] = if(%t, %x) {then_branch=", kBranch, ", else_branch=", kBranch, "}"),

@@ -148,7 +148,7 @@ TEST(Text, RefusesEachMistake) {
       {"= op() at \"f\":-1", "expected a line"},
       {"input %x : i8[1]{scale 1}", "expected ','"},
       {"const %x : i8[2]{scales [1], zeros []} = {1}", "expected ','"},
-      {"const %x : i8[1]{scales [1], zeros []} = {1,2}", "after 1 elements of i8[1]{1 scales, axis -1}"},
+      {"const %x : i8[1]{scales [1], zeros []} = {1,2}", "after 1 elements of int8[1]{1 scales, axis -1}"},
       {"input %x : i8[1]{zero 1}", "expected 'scales'"},
       {"input %1 : f32[]", "% must be followed by a name or a string"},
       {"output \"y\" \"\\q\"", "a backslash must be followed by"},

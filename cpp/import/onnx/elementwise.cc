@@ -1,4 +1,5 @@
 // Elementwise operators and reductions whose older forms differ: cast, clip, dropout, softmax, swish, reductions.
+#include "base/dtype_code.h"
 #include "import/onnx/mapping.h"
 
 namespace pinnace::onnx {
@@ -18,7 +19,7 @@ Status map_cast(SourceNode& node) {
 /// Cast to the element type of the second input, whose contents do not matter.
 Status map_cast_like(SourceNode& node) {
   PINNACE_TRY(node.need_inputs(2));
-  return map_as(node, "cast", {node.in(0)}, {{"to", std::string(dtype_name(node.in_type(1).dtype))}});
+  return map_as(node, "cast", {node.in(0)}, {{"to", std::string(dtype_code(node.in_type(1).dtype))}});
 }
 
 /// Before opset 11 the bounds are attributes.

@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/dtype_code.h"
 #include "import/onnx/nested.h"
 
 namespace pinnace::onnx {
 namespace {
 Result<ValueId> cast_to(SourceNode& node, ValueId x, DType to) {
   if (node.type(x).dtype == to) return x;
-  return node.emit("cast", {x}, {{"to", std::string(dtype_name(to))}});
+  return node.emit("cast", {x}, {{"to", std::string(dtype_code(to))}});
 }
 
 /// Each head of [B, H, S, E] `times` times over, next to itself.

@@ -123,7 +123,7 @@ Result<ValueId> fill_up(SourceNode& node, ValueId result, ValueId length, ValueI
 Result<std::vector<ValueId>> scan_batch(SourceNode& node, const proto::GraphProto& body) {
   if (node.input_count() < 2) return refuse("a scanned input is needed");
   if (node.has(0) && (node.in_type(0).dtype != DType::kI64 || node.in_type(0).rank() != 1)) {
-    return refuse("lengths of sequences must be a vector of type i64", to_string(node.in_type(0)));
+    return refuse("lengths of sequences must be a vector of type int64", to_string(node.in_type(0)));
   }
   GraphBuilder& outside = node.scope().builder;
   GraphBuilder builder(outside.import);

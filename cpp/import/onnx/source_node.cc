@@ -1,6 +1,7 @@
 // SourceNode: reading a node of the source, and putting nodes of ours in its place.
 #include <algorithm>
 
+#include "base/dtype_code.h"
 #include "import/onnx/mapping.h"
 #include "ops/element.h"
 
@@ -208,7 +209,7 @@ Result<Attrs> convert_attributes(const SourceNode& node, const OpDef& op, Names 
             return refuse(str_cat("attribute '", source_name, "': element type is not supported"),
                           data_type_text(static_cast<int32_t>(std::clamp<int64_t>(a->i(), -1, 1000))));
           }
-          attrs.emplace_back(name, std::string(dtype_name(*dtype)));
+          attrs.emplace_back(name, std::string(dtype_code(*dtype)));
           break;
         }
         PINNACE_TRY(check_kind(*a, A::STRING));

@@ -49,7 +49,7 @@ Result<Tensor> read_sparse(const proto::SparseTensorProto& source, const std::st
                     indices.type.shape[0] == Dim(count) &&
                     (linear || (indices.type.rank() == 2 && indices.type.shape[1] == Dim(type.rank())));
   if (!fits) {
-    return corrupt(what, ": its indices are ", to_string(indices.type), ", must be i64[", count, "] or i64[", count,
+    return corrupt(what, ": its indices are ", to_string(indices.type), ", must be int64[", count, "] or int64[", count,
                    ",", type.rank(), "]");
   }
   budget += kDensePerStored * (values.type.bytes() + indices.type.bytes());

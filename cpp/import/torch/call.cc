@@ -1,4 +1,5 @@
 // Call: what is known of values, emission of nodes, outputs.
+#include "base/dtype_code.h"
 #include "import/torch/mapping.h"
 
 #include <algorithm>
@@ -256,7 +257,7 @@ ValueId Call::constant_floats(const std::vector<float>& values, const Shape& sha
 
 ValueId Call::cast(ValueId id, DType dtype) {
   if (!ok() || dtype_of(id) == dtype) return id;
-  return paired_like(id, add("cast", {id}, {{"to", std::string(dtype_name(dtype))}}));
+  return paired_like(id, add("cast", {id}, {{"to", std::string(dtype_code(dtype))}}));
 }
 
 ValueId Call::as_tensor(const Operand& operand, DType dtype) {

@@ -172,6 +172,8 @@ class Model {
   std::span<const TensorSpec> outputs() const;
   std::span<const Symbol> symbols() const;
   std::vector<NodeInfo> nodes() const;
+  /// As Program::constants().
+  std::vector<TensorSpec> constants() const;
   std::string text(size_t max_constant_bytes = 64) const;
   /// Things a user should know: fields that were ignored, operators that were decomposed. One sentence each.
   std::span<const std::string> notes() const;

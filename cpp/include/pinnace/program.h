@@ -68,6 +68,8 @@ class Program {
   std::span<const StateSpec> states() const;
   /// All nodes in execution order.
   std::vector<NodeInfo> nodes() const;
+  /// Weights and other constants: the graph's own, then those of nested graphs, whose names may appear again.
+  std::vector<TensorSpec> constants() const;
   /// Facts recorded at conversion, sorted by key: "producer", "source", "verified.cpu", … Values are one line of text.
   std::span<const std::pair<std::string, std::string>> metadata() const;
   std::vector<PayloadInfo> payloads() const;

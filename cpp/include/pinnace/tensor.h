@@ -47,7 +47,7 @@ enum class DType : uint8_t {
 };
 inline constexpr int kDTypeCount = 25;
 
-/// "f32", "bf16", "i8", "bool", …
+/// The name that numpy or ml_dtypes has for it: "float32", "bfloat16", "int8", "bool", "float8_e4m3fn", …
 std::string_view dtype_name(DType dtype);
 /// The inverse of dtype_name; nothing if the name is unknown.
 std::optional<DType> dtype_from_name(std::string_view name);
@@ -121,8 +121,9 @@ struct TensorType {
   bool operator==(const TensorType& other) const;
 };
 
-/// "f32[2,3,?]"; symbols are printed by name where the list is given, else as s0, s1. Quantised: "i8[4]{scale 0.5, zero
-/// 3}".
+/// "[2,3,?]"; symbols are printed by name where the list is given, else as s0, s1.
+std::string to_string(const Shape& shape, std::span<const Symbol> symbols = {});
+/// "float32[2,3,?]". Quantised: "int8[4]{scale 0.5, zero 3}".
 std::string to_string(const TensorType& type, std::span<const Symbol> symbols = {});
 
 /// Where the bytes of a Tensor are, in the host's memory. Borrowed: pinnace never frees it.

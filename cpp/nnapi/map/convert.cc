@@ -1,4 +1,5 @@
 // Between element types, and values made of nothing: quantise, dequantise, cast, fill, rank.
+#include "base/dtype_code.h"
 #include "nnapi/mapping.h"
 
 namespace pinnace::nnapi {
@@ -28,7 +29,7 @@ Status map_cast(Call& call) {
     PINNACE_ASSIGN(ValueId most, call.constant_scalar(from, 255));
     PINNACE_ASSIGN(x, call.emit("clip", {x, least, most}));
   }
-  PINNACE_ASSIGN(ValueId y, call.emit("cast", {x}, {{"to", std::string(dtype_name(to))}}, call.declared()));
+  PINNACE_ASSIGN(ValueId y, call.emit("cast", {x}, {{"to", std::string(dtype_code(to))}}, call.declared()));
   return call.finish(0, y);
 }
 

@@ -1,6 +1,7 @@
 // Operations that put elements elsewhere: concatenation, splitting, slices, repetition, padding.
 #include <algorithm>
 
+#include "base/dtype_code.h"
 #include "nnapi/mapping.h"
 
 namespace pinnace::nnapi {
@@ -203,7 +204,7 @@ Status map_pad(Call& call) {
   if (call.op() == Op::PAD_V2) {
     PINNACE_ASSIGN(ValueId value, call.in(2));
     if (call.quantized(x)) {  // a stored integer
-      PINNACE_ASSIGN(value, call.emit("cast", {value}, {{"to", std::string(dtype_name(call.type(x).dtype))}},
+      PINNACE_ASSIGN(value, call.emit("cast", {value}, {{"to", std::string(dtype_code(call.type(x).dtype))}},
                                       call.type(x).quantization));
     }
     operands.push_back(value);

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
 
 from pinnace import _core
-from pinnace.dtypes import DTYPES
 from pinnace.inputs.maker import InputMaker
 from pinnace.model import Model
 from pinnace.program import Program
 
-# A constant in the text form: its name may be quoted and hold anything, what follows the last " : " is its type.
-_CONSTANT = re.compile(r"^\s*const %.* : (\w+)\[([\d,]*)\](\{?)")
 # Whoever only looks at a model waits no longer for sizes at which to count.
 _SECONDS = 3.0
 # Operators that multiply and add in ways that are not counted here.
@@ -44,9 +43,10 @@ def totals_of(owner: Program | Model, given: Mapping[str, object], sizes: Mappin
     """Of a program or model, at the sizes of the given arrays, at `sizes` by name, and at usual ones where both leave
     dimensions open. InvalidArgument: a name or size is none of an open dimension, or an array does not fit."""
     parameters = constant_bytes = 0
-    for count, bits, weight in _constants(owner.text(0)):
-        parameters += count if weight else 0
-        constant_bytes += (count * bits + 7) // 8
+    for constant in owner._core.constants:
+        constant_bytes += constant["bytes"]
+        if _is_weight(constant["dtype"], constant["quantization"]):
+            parameters += math.prod(constant["shape"])
     maker = InputMaker(owner.inputs, owner, sizes=sizes, seconds=_SECONDS)
     counted: int | None = None
     at: dict[str, int] = {}
@@ -61,18 +61,10 @@ def totals_of(owner: Program | Model, given: Mapping[str, object], sizes: Mappin
     return Totals(parameters, constant_bytes, counted, at, any(node.op in _UNCOUNTED for node in owner.nodes))
 
 
-def _constants(text: str) -> list[tuple[int, int, bool]]:
-    """(elements, bits of one, whether it is a weight) of each constant in a graph's text."""
-    found = []
-    for line in text.splitlines():
-        if match := _CONSTANT.match(line):
-            dtype, dims, quantized = match.groups()
-            count = math.prod(int(size) for size in dims.split(",") if size)
-            name = DTYPES.get(dtype, dtype)
-            bits = 8 if name == "bool" else int(re.sub(r"\D*(\d+).*", r"\1", name) or 8)
-            weight = name != "bool" and ("float" in name or bits <= 8 or bool(quantized))
-            found.append((count, bits, weight))
-    return found
+def _is_weight(dtype: np.dtype[Any], quantization: object) -> bool:
+    """Floats of any width, quantised integers, and integers of 8 bits and less, which nothing else is stored in."""
+    name = dtype.name
+    return name != "bool" and ("float" in name or dtype.itemsize == 1 or quantization is not None)
 
 
 def amount(number: int) -> str:

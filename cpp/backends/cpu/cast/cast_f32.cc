@@ -1,11 +1,12 @@
 // cast between float32 and the 16-bit floats.
 #include "backends/cpu/f32_isa.h"
+#include "base/dtype_code.h"
 
 namespace pinnace::cpu {
 namespace {
 
 bool takes(const KernelNode& node) {
-  const auto to = dtype_from_name(node.attr_string("to"));
+  const auto to = dtype_from_code(node.attr_string("to"));
   const auto is_16_bits = [](DType t) { return t == DType::kF16 || t == DType::kBF16; };
   const DType from = node.input(0).dtype;
   return (is_16_bits(from) && *to == DType::kF32) || (from == DType::kF32 && is_16_bits(*to));

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/cast/cast_loops.h"
 #include "backends/cpu/kernel.h"
+#include "base/dtype_code.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -52,7 +53,7 @@ CastLoop* loop_of(const CastLoops& loops, DType from, DType to) {
 }
 
 bool takes(const KernelNode& node) {
-  const auto to = dtype_from_name(node.attr_string("to"));
+  const auto to = dtype_from_code(node.attr_string("to"));
   return to && loop_of(cast_loops_generic, node.input(0).dtype, *to);
 }
 

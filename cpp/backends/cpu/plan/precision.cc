@@ -4,6 +4,7 @@
 #include "backends/cpu/plan/precision.h"
 
 #include "backends/cpu/cast/half_f32.h"
+#include "base/dtype_code.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -230,7 +231,7 @@ class PrecisionLegalization {
     node->name = reader.empty() ? out_.graph.value(to).name : reader;
     node->inputs = {from};
     node->outputs = {to};
-    node->set_attr("to", std::string(dtype_name(type(to).dtype)));
+    node->set_attr("to", std::string(dtype_code(type(to).dtype)));
     add_node(std::move(node), DType::kF32);
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/i8_isa.h"
+#include "base/dtype_code.h"
 #include "ops/linear_quantization.h"
 #include "ops/move.h"
 
@@ -64,7 +65,7 @@ RealI8 real_at(std::span<const TensorView> in, int64_t i, DType dtype) {
 
 bool quantize_takes(const KernelNode& node) {
   const std::string_view precision = node.attr_string("precision");
-  const auto named = dtype_from_name(node.attr_string("output_dtype"));
+  const auto named = dtype_from_code(node.attr_string("output_dtype"));
   const DType stored = named ? *named : node.has_input(2) ? node.input(2).dtype : DType::kU8;
   if ((stored != DType::kI8 && stored != DType::kU8) || !(precision.empty() || precision == "f32")) return false;
   if (!scales_take(node)) return false;

@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backends/cpu/i8_isa.h"
+#include "base/dtype_code.h"
 #include "ops/linear_quantization.h"
 #include "ops/move.h"
 
@@ -32,7 +33,7 @@ bool one_scale(const KernelNode& node) {
 
 /// Element type of the result of quantize_linear.
 DType stored_type(const KernelNode& node) {
-  const auto named = dtype_from_name(node.attr_string("output_dtype"));
+  const auto named = dtype_from_code(node.attr_string("output_dtype"));
   return named ? *named : node.has_input(2) ? node.input(2).dtype : DType::kU8;
 }
 

@@ -4,6 +4,7 @@
 
 #include "backends/gpu/quantize/int8.h"
 #include "backends/gpu/quantize/params.h"
+#include "base/dtype_code.h"
 #include "ops/linear_quantization.h"
 
 namespace pinnace::gpu {
@@ -89,7 +90,7 @@ Status lower_quantize_linear(NodeLowering& n) {
   const std::string_view precision = n.view().attr_string("precision");
   if (n.in(1).dtype != DType::kF32 || (!precision.empty() && precision != "f32")) {
     return n.refuse(Rule::kAttribute,
-                    str_cat("a division in ", precision.empty() ? dtype_name(n.in(1).dtype) : precision));
+                    str_cat("a division in ", precision.empty() ? dtype_code(n.in(1).dtype) : precision));
   }
   Scales s;
   PINNACE_TRY(read_scales(n, s));
@@ -133,7 +134,7 @@ Status lower_dequantize_linear(NodeLowering& n) {
   if (n.constant(0)) return known_floats(n);
   const TensorType& x = n.in(0);
   if (!is_byte(x.dtype) && !is_short(x.dtype) && x.dtype != DType::kI32) return n.refuse(Rule::kType, to_string(x));
-  if (x.dtype == DType::kI32 && n.has(2)) return n.refuse(Rule::kAttribute, "a zero point of i32");
+  if (x.dtype == DType::kI32 && n.has(2)) return n.refuse(Rule::kAttribute, "a zero point of int32");
   PINNACE_TRY(n.require_float(1));
   Scales s;
   PINNACE_TRY(read_scales(n, s));

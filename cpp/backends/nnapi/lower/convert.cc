@@ -58,7 +58,7 @@ Status quantize_wide(NodeLowering& n, OperandId x, const OperandSpec& scale, Ope
 Status lower_cast(NodeLowering& n) {
   const TensorType &from = n.in_type(0), &to = n.out_type();
   const Layout layout = n.elementwise_layout();
-  if (from.dtype == DType::kF64 || to.dtype == DType::kF64) return n.refuse(Rule::kType, "f64");
+  if (from.dtype == DType::kF64 || to.dtype == DType::kF64) return n.refuse(Rule::kType, "float64");
   if (from.dtype == DType::kU16 || to.dtype == DType::kU16) {
     const bool fits = to.dtype == DType::kU16 || to.dtype == DType::kF32 || to.dtype == DType::kI32;
     if (from.dtype != DType::kU16 || !fits) return n.refuse(Rule::kAttribute, "to or from 16 bits");
