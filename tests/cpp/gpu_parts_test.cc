@@ -269,7 +269,7 @@ TEST_P(GpuParts, GraphsHaveTheSameBits) {
   if (small_->caps().max_binding_bytes == 65536) texts.assign(std::begin(kLarge), std::end(kLarge));
   // Sanitized, softmetal takes half a minute for all graphs of a device.
   const bool softmetal = std::strcmp(driver.name, "softmetal") == 0;
-  const size_t share = everything() ? 1 : !softmetal ? 2 : kSanitized ? 10 : 1;
+  const size_t share = everything() ? 1 : !softmetal ? 3 : kSanitized ? 10 : 1;
   for (size_t i = 0; i < texts.size(); ++i) {
     const char* text = texts[i];
     for (const char* precision : {"fp32", "fp16"}) {

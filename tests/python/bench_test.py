@@ -212,6 +212,7 @@ def test_operator_cases_are_the_same_every_time(name: str) -> None:
         assert np.array_equal(array, second.inputs[key])
 
 
+@pytest.mark.rotating
 def test_a_small_run(tmp_path: Path) -> None:
     """One model and one operator, without rivals, as `make bench` does it."""
     command = [sys.executable, str(ROOT / "bench/report.py"), "noise_suppressor_frame", "conv_i8_1x1_160_960_at_7"]

@@ -11,9 +11,27 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from slices import all_mode as is_all_mode
-from slices import rotating_slice, test_seed
+from slices import in_turn, rotating_slice, test_seed
 
 __all__ = ["rotating_slice"]
+
+
+SHARE = 1 / 3  # of the tests that are marked `rotating`: each takes 15 to 80 s and seldom fails alone
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line(
+        "markers", "rotating: run in a third of all runs, by the seed; in all with PINNACE_TEST_ALL=1"
+    )
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Of tests that are marked `rotating`, those whose turn it is; pytest counts and prints the others as deselected.
+    Where nothing else was asked for, they run."""
+    waiting = [i for i in items if i.get_closest_marker("rotating") and not in_turn(i.nodeid, SHARE)]
+    if waiting and len(waiting) < len(items):
+        config.hook.pytest_deselected(items=waiting)
+        items[:] = [i for i in items if i not in waiting]
 
 
 def pytest_report_header() -> str:

@@ -162,6 +162,7 @@ def test_examples(prefix: Path, net: nn.Module, program: Path, tmp_path: Path) -
             assert not done.stdout
 
 
+@pytest.mark.rotating
 def test_headers_stand_alone(prefix: Path, tmp_path: Path) -> None:
     warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]
     include = prefix / "include"

@@ -34,6 +34,7 @@ def emulated(*command: str | Path, level: str = "") -> subprocess.CompletedProce
     return subprocess.run(run, capture_output=True, text=True, timeout=600, check=False, env=variables)
 
 
+@pytest.mark.rotating
 def test_baseline_kernels_and_sessions_run() -> None:
     wanted = "Cpu/KernelLine.*generic*:CpuFeatures.*:Session.*:StepTeam.*"
     done = emulated(BUILD / "pinnace_tests", f"--gtest_filter={wanted}", "--gtest_brief=1", level="generic")

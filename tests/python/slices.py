@@ -49,6 +49,12 @@ def rotating_slice(items: Sequence[T], share: float, salt: str = "") -> list[T]:
     return [item for i, item in enumerate(items) if i in chosen]
 
 
+def in_turn(name: str, share: float) -> bool:
+    """Whether this run has the item of that name: in about `share` of all seeds, in all of them in all mode."""
+    digest = hashlib.sha256(f"{test_seed()}/{name}".encode()).digest()
+    return all_mode() or int.from_bytes(digest[:4], "big") < share * 2**32
+
+
 def within_budget(items: Sequence[T], seconds: float, salt: str = "") -> Iterator[T]:
     """Items in an order given by the seed until the time is used up, always at least one; all of them in all mode."""
     end = time.monotonic() + seconds

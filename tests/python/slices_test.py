@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from slices import rotating_slice, within_budget
+from slices import in_turn, rotating_slice, within_budget
 
 
 @pytest.fixture(autouse=True)
@@ -29,6 +29,18 @@ def test_seeds_cover_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_salts_move_apart() -> None:
     assert rotating_slice(range(1000), 0.1, "a") != rotating_slice(range(1000), 0.1, "b")
+
+
+def test_turns_are_a_share_of_seeds_and_move_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: dict[str, list[bool]] = {"a": [], "b": []}
+    for seed in range(300):
+        monkeypatch.setenv("PINNACE_TEST_SEED", str(seed))
+        for name, taken in turns.items():
+            taken.append(in_turn(name, 1 / 3))
+    assert all(80 < sum(taken) < 120 for taken in turns.values())
+    assert turns["a"] != turns["b"]
+    monkeypatch.setenv("PINNACE_TEST_ALL", "1")
+    assert in_turn("a", 1e-9)
 
 
 def test_never_empty_unless_given_nothing() -> None:

@@ -209,6 +209,7 @@ class Held(torch.fx.Interpreter):
         return torch.from_numpy(got)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
 def test_pt2e_models(name: str, tmp_path: Path) -> None:
     import torchvision_ops  # noqa: F401  # before torchvision: it declares what its missing C extension would
