@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <string_view>
 
 #include <pinnace/tensor.h>
@@ -13,5 +14,7 @@ namespace pinnace {
 std::string_view dtype_code(DType dtype);
 /// The inverse of dtype_code; nothing if there is no such code.
 std::optional<DType> dtype_from_code(std::string_view code);
+/// A type without symbols in the text form: "f32[2,3,?]", "i8[4]{scale 0.5, zero 3}".
+std::string type_code(const TensorType& type);
 
 }  // namespace pinnace

@@ -127,8 +127,9 @@ std::string to_string(const Shape& shape, std::span<const Symbol> symbols) {
   return text;
 }
 
-std::string to_string(const TensorType& type, std::span<const Symbol> symbols) {
-  std::string text = str_cat(dtype_name(type.dtype), to_string(type.shape, symbols));
+namespace {
+std::string type_text(std::string_view dtype, const TensorType& type, std::span<const Symbol> symbols) {
+  std::string text = str_cat(dtype, to_string(type.shape, symbols));
   if (type.quantized()) {
     const Quantization& q = *type.quantization;
     if (q.axis < 0 && q.scales.size() == 1 && q.zero_points.size() == 1) {
@@ -140,6 +141,15 @@ std::string to_string(const TensorType& type, std::span<const Symbol> symbols) {
     }
   }
   return text;
+}
+}  // namespace
+
+std::string to_string(const TensorType& type, std::span<const Symbol> symbols) {
+  return type_text(dtype_name(type.dtype), type, symbols);
+}
+
+std::string type_code(const TensorType& type) {
+  return type_text(dtype_code(type.dtype), type, {});
 }
 
 }  // namespace pinnace

@@ -33,6 +33,7 @@ __all__: list[str] = [
     "deliver_log_to",
     "devices",
     "diff",
+    "dtypes",
     "import_model_text",
     "import_onnx_text",
     "log",
@@ -188,6 +189,8 @@ class Program:
         """
         The same program without what back ends stored in it.
         """
+    @property
+    def constants(self) -> list[dict[str, typing.Any]]: ...
     @property
     def inputs(self) -> list[dict[str, typing.Any]]: ...
     @property
@@ -392,6 +395,8 @@ class Model:
         The same model with narrower ranges of open dimensions: (name, min, max or None, multiple_of).
         """
     @property
+    def constants(self) -> list[dict[str, typing.Any]]: ...
+    @property
     def format(self) -> str: ...
     @property
     def inputs(self) -> list[dict[str, typing.Any]]: ...
@@ -424,6 +429,11 @@ def devices() -> list[dict[str, typing.Any]]:
 def diff(a: Program, b: Program, include_metadata: bool = True) -> list[str]:
     """
     Differences between two programs, one line each.
+    """
+
+def dtypes() -> list[str]:
+    """
+    Names of all element types, which numpy or ml_dtypes has as well.
     """
 
 def import_model_text(path: str) -> str:

@@ -11,7 +11,7 @@ constexpr Case kCases[] = {
     {.inputs = "i64{2}", .attributes = "dtype=\"bool\", int_value=1", .expect = "bool{1,1}", .why = "bool"},
     {.inputs = "i64[0]{}", .attributes = "value=2.", .expect = "f32[]{2}", .why = "a scalar"},
     {.inputs = "i64{0,4}", .expect = "f32[0,4]{}", .why = "empty"},
-    {.inputs = "i64{2}", .attributes = "dtype=\"i8\", int_value=128", .expect = "error not in the range of i8",
+    {.inputs = "i64{2}", .attributes = "dtype=\"i8\", int_value=128", .expect = "error not in the range of int8",
      .why = "too large"},
     {.inputs = "i64{-1}", .expect = "error is negative", .why = "size"},
     {.inputs = "i64{4611686018427387904,4}", .expect = "error larger than memory", .why = "overflow"},

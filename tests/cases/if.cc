@@ -22,7 +22,7 @@ constexpr Case kCases[] = {
     {.inputs = "bool[]{1};f32{-1,2};f32{1,2,3}", .attributes = kAddOrStack, .expect = "error add", .why = "the taken branch does not fit"},
     {.inputs = "bool[2]{0,1};f32{-1,2}", .attributes = kReluOrTwice, .expect = "error must have one element", .why = "two conditions"},
     {.inputs = "bool[]{1};f32{1};f32{2}", .attributes = kReluOrTwice, .expect = "error takes 1 inputs, is given 2", .why = "captured values"},
-    {.inputs = "bool[]{1};i32{1}", .attributes = kReluOrTwice, .expect = "error is given i32", .why = "type of a captured value"},
+    {.inputs = "bool[]{1};i32{1}", .attributes = kReluOrTwice, .expect = "error is given int32", .why = "type of a captured value"},
     {.inputs = "bool[]{1};f32{1}", .attributes = kReluOrTwice, .outputs = 2, .expect = "error has 1 outputs, the node 2", .why = "number of outputs"},
 };
 PINNACE_CASES(if, kCases)

@@ -29,7 +29,7 @@ constexpr Case kCases[] = {
     {.inputs = "i64[]{3};none;f32{1}", .attributes = kGrowScan, .outputs = 2, .expect = "error of iteration 1", .why = "scans must agree"},
     {.inputs = "i64[2]{3,4};none;f32{1};f32{2}", .attributes = kCount, .outputs = 2, .expect = "error must have one element", .why = "two counts"},
     {.inputs = "i64[]{3};none;f32{1};f32{2}", .attributes = kCount, .expect = "error the node has 1 outputs", .why = "number of outputs"},
-    {.inputs = "i64[]{3};none;i32{1};f32{2}", .attributes = kCount, .outputs = 2, .expect = "error is given i32", .why = "type of a carried value"},
+    {.inputs = "i64[]{3};none;i32{1};f32{2}", .attributes = kCount, .outputs = 2, .expect = "error is given int32", .why = "type of a carried value"},
     {.inputs = "i64[]{3};none", .attributes = kCount, .outputs = 2, .expect = "error carried is 1", .why = "fewer values than carried"},
 };
 PINNACE_CASES(loop, kCases)

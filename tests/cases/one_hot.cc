@@ -20,7 +20,7 @@ constexpr Case kCases[] = {
     {.inputs = "i64{1};i64[]{2};f32{0,1,2}", .expect = "error must be [2]", .why = "values"},
     {.inputs = "i64{1};i64{2,3};f32{0,1}", .expect = "error must be one number", .why = "depth"},
     {.inputs = "i64{1};u16[]{3};f32{0,1}", .expect = "f32[1,3]{0,1,0}", .why = "an unsigned depth"},
-    {.inputs = "i64{1};u64[]{18446744073709551615};f32{0,1}", .expect = "error does not fit i64", .why = "a depth that is no size"},
+    {.inputs = "i64{1};u64[]{18446744073709551615};f32{0,1}", .expect = "error does not fit int64", .why = "a depth that is no size"},
 };
 PINNACE_CASES(one_hot, kCases)
 }  // namespace pinnace::testing

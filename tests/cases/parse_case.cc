@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "base/dtype_code.h"
 #include "base/half.h"
 #include "base/status.h"
 #include "ops/element.h"
@@ -352,7 +353,7 @@ Result<BuiltCase> build_case(const char* op, const Case& source, uint64_t seed) 
     if (tensor.present) {
       std::string type;
       if (part.find('[') == part.npos) {
-        type = to_string(tensor.type);
+        type = type_code(tensor.type);
       } else {
         PINNACE_ASSIGN(const Piece piece, take_apart(part));
         type = piece.type;

@@ -74,7 +74,7 @@ TEST(GpuRules, RefusalsNameWhatBreaksThem) {
   } kCalls[] = {
       {"resize", "f32[1,2,5,5];none;none;i64{1,2,9,9}", "", 1, "", "", ""},
       {"resize", "f32[1,2,5];none;none;i64{1,2,9}", "", 1, "V-4", "the rank is one that the kernel does not take",
-       "f32[1,2,5]"},
+       "float32[1,2,5]"},
       {"resize", "f32[1,2,5,5];none;none;i64{1,2,9,9}", "", 0b1001, "V-6", "the input must be a constant", "sizes"},
       {"resize", "f32[1,2,5,5];none;f32{1,1,2,2}", "", 0b101, "V-6", "the input must be a constant", "scales"},
       {"resize", "f32[1,2,5,5];none;none;i64{1,3,9,9}", "", 1, "V-7", "a form of the operator that has no kernel",

@@ -73,16 +73,16 @@ TEST_F(SparseTest, HostileIndicesAreErrors) {
   constexpr int64_t kFar = int64_t{1} << 62;
   for (const int64_t index : {int64_t{-1}, int64_t{6}, kFar, INT64_MIN}) {
     fill(make_model(), {2, 3}, {5}, {1}, {index});
-    EXPECT_EQ(refused(Code::kCorruptFile, "is outside f32[2,3]").rule(), "O-16");
+    EXPECT_EQ(refused(Code::kCorruptFile, "is outside float32[2,3]").rule(), "O-16");
     fill(make_model(), {2, 3}, {5}, {1, 2}, {index == 6 ? 2 : index, 0});
-    refused(Code::kCorruptFile, "in dimension 0 is outside f32[2,3]");
+    refused(Code::kCorruptFile, "in dimension 0 is outside float32[2,3]");
   }
   fill(make_model(), {2, 3}, {5, 7}, {2}, {4, 4});
   refused(Code::kCorruptFile, "does not follow that before it");
   fill(make_model(), {2, 3}, {5, 7}, {2, 2}, {1, 0, 0, 2});
   refused(Code::kCorruptFile, "does not follow that before it");
   fill(make_model(), {0, 3}, {5}, {1}, {0});
-  refused(Code::kCorruptFile, "is outside f32[0,3]");
+  refused(Code::kCorruptFile, "is outside float32[0,3]");
 }
 
 TEST_F(SparseTest, PartsMustFitEachOther) {

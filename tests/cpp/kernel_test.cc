@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/dtype_code.h"
 #include "cpp/kernel_line.h"
 
 namespace pinnace::testing {
@@ -53,7 +54,7 @@ TEST_P(KernelLine, MatchesTheReference) {
 
 INSTANTIATE_TEST_SUITE_P(Cpu, KernelLine, ::testing::Range<size_t>(0, cpu_kernels().size()), [](const auto& info) {
   const CpuKernelLine& line = cpu_kernels()[info.param];
-  return str_cat(line.op, "_", line.dtype == kAnyDType ? "any" : dtype_name(line.dtype), "_", line.name);
+  return str_cat(line.op, "_", line.dtype == kAnyDType ? "any" : dtype_code(line.dtype), "_", line.name);
 });
 
 /// Maps that are about c * x near 0 are so to the last digits there, and 0 at 0: where a formula subtracts nearly equal

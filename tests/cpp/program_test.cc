@@ -83,7 +83,7 @@ TEST(Program, HoldsWhatWasWritten) {
   EXPECT_EQ(print(program.data().graph), print(sample_graph()));
   ASSERT_EQ(program.inputs().size(), 2u);
   EXPECT_EQ(program.inputs()[0].name, "x");
-  EXPECT_EQ(to_string(program.inputs()[0].type, program.symbols()), "f32[batch,4]");
+  EXPECT_EQ(to_string(program.inputs()[0].type, program.symbols()), "float32[batch,4]");
   EXPECT_EQ(program.outputs()[0].name, "out");
   ASSERT_EQ(program.symbols().size(), 2u);
   EXPECT_EQ(program.symbols()[1], (Symbol{"time", 0, Symbol::kUnbounded, 1}));

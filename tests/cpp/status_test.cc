@@ -135,7 +135,7 @@ TEST(Sentences, HaveEveryKindOfPart) {
   EXPECT_EQ(str_cat(true, false, ' ', INT64_MIN, ' ', UINT64_MAX, ' ', int8_t{-7}, ' ', uint8_t{200}),
             "truefalse -9223372036854775808 18446744073709551615 -7 200");
   EXPECT_EQ(str_cat(0.1f, ' ', 0.1, ' ', 1e300, ' ', float{1} / 3), "0.1 0.1 1e+300 0.33333334");
-  EXPECT_EQ(str_cat(TensorType{DType::kF32, {2, Dim()}, nullptr}), "f32[2,?]");
+  EXPECT_EQ(str_cat(TensorType{DType::kF32, {2, Dim()}, nullptr}), "float32[2,?]");
   EXPECT_EQ(str_cat(std::string("with\0zero", 9)).size(), 9u);
   std::string to = "to ";
   append_text(to, 5);
