@@ -234,9 +234,7 @@ OTHERS = [page for page in FOLLOW if page != "adding_an_operator.md"]
 
 
 @pytest.mark.parametrize(
-    "page",
-    ["adding_an_operator.md", *rotating_slice(OTHERS, 1 / len(OTHERS), "how-to pages beside the first")]
-    @ pytest.mark.rotating,
+    "page", ["adding_an_operator.md", *rotating_slice(OTHERS, 1 / len(OTHERS), "how-to pages beside the first")]
 )
 def test_page(page: str, tmp_path: Path) -> None:
     if reason := how_to_tree.missing():

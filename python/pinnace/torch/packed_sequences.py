@@ -59,7 +59,7 @@ def packed_as_padded(notes: list[str]) -> Iterator[None]:
     def pad(
         data: torch.Tensor, sizes: Any, batch_first: bool, padding_value: float, total_length: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        x = data.unflatten(0, (sizes.steps, sizes.lengths.shape[0]))
+        x = data.reshape(sizes.steps, sizes.lengths.shape[0], *data.shape[1:])
         inside = _inside(sizes)
         x = torch.where(inside.reshape(*inside.shape, *[1] * (x.dim() - 2)), x, padding_value)
         if total_length is not sizes.steps:
@@ -122,7 +122,7 @@ def _layers(
     each = len(weights) // (num_layers * directions)
     if each not in (2, 4):
         raise _core.ConversionError("an LSTM with proj_size on packed sequences is not supported: give it padded ones")
-    x = data.unflatten(0, (sizes.steps, sizes.lengths.shape[0]))
+    x = data.reshape(sizes.steps, sizes.lengths.shape[0], *data.shape[1:])
     step = torch.arange(sizes.steps, device=x.device)[:, None]
     inside, last = _inside(sizes), (sizes.lengths - 1)[None]
     backward = torch.where(inside, last - step, step)
