@@ -415,13 +415,13 @@ def test_pinnace_run(files: Files) -> None:
     (want,) = pn.Session(files.program).run({"x": np.load(files.x)}).values()
     np.testing.assert_array_equal(np.fromfile(files / "y.bin", np.float32).reshape(2, 5), want)
     done = process(PINNACE_RUN, files.program)
-    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, f"{name}: f32[2,5]", "")
+    assert (done.returncode, done.stdout.strip(), done.stderr) == (0, f"{name}: float32[2,5]", "")
     assert "median" in process(PINNACE_RUN, files.program, "--bench", "3").stdout
     assert "conv" in process(PINNACE_RUN, files.program, "--placement").stdout
     assert process(PINNACE_RUN, "--version").stdout.strip() == f"pinnace-run {pn.__version__}"
     assert process(PINNACE_RUN, "--help").returncode == 0
     pn.load(files.onnx, symbols=[pn.Dim("n", 1, 4)]).build().save(files / "n.pnc")
-    assert "f32[3,3]" in process(PINNACE_RUN, files / "n.pnc", "--size", "n=3").stdout
+    assert "float32[3,3]" in process(PINNACE_RUN, files / "n.pnc", "--size", "n=3").stdout
     pn.load(files.onnx).build().save(files / "any.pnc")
     shutil.copy(files.x, files / "short.bin")
     wrong: list[tuple[list[object], str]] = [

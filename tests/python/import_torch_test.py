@@ -113,7 +113,7 @@ def test_shapes_in_errors_have_the_symbols_names(tmp_path: Path) -> None:
     program = torch.export.export(Pools(), (torch.randint(9, (3, 2, 8)),), dynamic_shapes=shapes)
     name = next(iter(program.range_constraints))
     torch.export.save(program, tmp_path / "m.pt2")
-    with pytest.raises(_core.ConversionError, match=rf"i64\[[^ ]*{name}"):
+    with pytest.raises(_core.ConversionError, match=rf"int64\[[^ ]*{name}"):
         _core.import_model_text(str(tmp_path / "m.pt2"))
 
 

@@ -170,7 +170,7 @@ REFUSED = {
     "a tensor where a sequence is needed": (
         "out = SequenceLength(x)",
         "ai.onnx.SequenceLength",
-        "input 0 must be a sequence: f32[2,3,4]",
+        "input 0 must be a sequence: float32[2,3,4]",
     ),
     "a sequence where a tensor is needed": (
         "s = SequenceConstruct(x, y)\n out = Neg(s)",

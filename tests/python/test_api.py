@@ -285,7 +285,7 @@ def test_passes_are_checked_on_the_examples(tmp_path: Path) -> None:
     path = tmp_path / "ids.pt2"
     torch.export.save(torch.export.export(Ids(), (ids,)), path)
     assert pn.load(path, {"ids": ids}, check_passes=True).passes
-    with pytest.raises(pn.InvalidArgument, match=r"example 'ids' is f32\[3\], the input takes int64\[3\]"):
+    with pytest.raises(pn.InvalidArgument, match=r"example 'ids' is float32\[3\], the input takes int64\[3\]"):
         pn.load(path, {"ids": ids.float()}, check_passes=True)
     with pytest.raises(pn.InvalidArgument, match=r"example 'id': there is no such input"):
         pn.load(path, {"id": ids}, check_passes=True)
