@@ -6,6 +6,7 @@ Samples that the importer refuses are taken out, tried through torch's decomposi
 
 from __future__ import annotations
 
+import contextlib
 import re
 import sys
 import tempfile
@@ -22,6 +23,7 @@ import numpy as np
 import pinnace as pn
 import torch
 from pinnace import _core
+from pinnace.sources.vector_signs import vector_signs
 from pinnace.torch.export import decompose
 from pinnace.verify.reference_runs import ReferenceRun
 from torch import Tensor, nn
@@ -56,6 +58,7 @@ _COMPLEX = (
 COMPLEX = _COMPLEX.split()
 PER_DTYPE = 8  # samples of an operator and dtype, where it has as many
 UNSTABLE = ("argsort", "sort", "topk", "kthvalue", "median", "nanmedian", "mode")  # may take any of equal elements
+VECTORS = ("linalg.eigh", "linalg.svd", "svd")  # whose signs are the operators', not LAPACK's
 MAX_ELEMENTS = 20_000  # in all inputs of a sample together: larger ones show nothing new
 
 
@@ -83,6 +86,11 @@ class Sample:
         args, kwargs = _pytree.tree_unflatten(leaves, self.spec)
         return [_pair(leaf) for leaf in _pytree.tree_leaves(self.function(*args, **kwargs)) if isinstance(leaf, Tensor)]
 
+    def eager(self, tensors: Sequence[Any]) -> list[Any]:
+        """The same with the operators' signs of vectors. Not for export, which would trace how they are made."""
+        with vector_signs() if self.op in VECTORS else contextlib.nullcontext():
+            return self.call(tensors)
+
 
 def _pair(t: Tensor) -> Tensor:
     return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
@@ -100,7 +108,7 @@ class _Eager:
         # As the sample has them in memory: some operators ask for strides.
         tensors = [t.clone().copy_(torch.from_numpy(x)) for t, x in zip(self.sample.tensors(), inputs, strict=True)]
         try:
-            made = self.sample.call([t.double() if self.wide and t.is_floating_point() else t for t in tensors])
+            made = self.sample.eager([t.double() if self.wide and t.is_floating_point() else t for t in tensors])
         except Exception as error:
             raise _core.Unsupported(str(error)) from None
         return [t.detach().contiguous().numpy() for t in made]
@@ -194,7 +202,7 @@ def _sample(name: str, short: str, info: Any, raw: Any) -> Sample | None:
     leaves = [_pair(leaf.detach()).clone() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
     sample = Sample(name, short, info.op, spec, leaves, [], None, paired, _tolerance(info, DTYPES[short]))
     try:
-        sample.expected = [t.detach().clone() for t in sample.call([t.clone() for t in sample.tensors()])]
+        sample.expected = [t.detach().clone() for t in sample.eager([t.clone() for t in sample.tensors()])]
     except Exception:  # some samples show errors
         return None
     if not sample.expected or not _usable(sample.expected):
@@ -202,7 +210,7 @@ def _sample(name: str, short: str, info: Any, raw: Any) -> Sample | None:
     if any(t.is_floating_point() for t in sample.expected):
         try:
             wide = [t.double() if t.is_floating_point() else t.clone() for t in sample.tensors()]
-            sample.precise = [t.detach().clone() for t in sample.call(wide)]
+            sample.precise = [t.detach().clone() for t in sample.eager(wide)]
         except Exception:  # a number type given as an argument, for instance
             sample.precise = None
     return sample

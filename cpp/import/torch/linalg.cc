@@ -1,4 +1,4 @@
-// Linear algebra beyond products: determinants, inverses, distances between rows, cross products.
+// Linear algebra beyond products: determinants, inverses, factorisations, distances between rows, cross products.
 #include <cmath>
 
 #include "import/torch/formula.h"
@@ -230,10 +230,105 @@ void map_cholesky_solve(Call& c) {
   c.output(c.add("solve", {a, inverse ? identity_like(c, a) : c.tensor("self")}));
 }
 
+/// Says that vectors have signs of our own, where any of `outputs` is read.
+void note_signs(Call& c, std::string_view function, std::initializer_list<size_t> outputs) {
+  for (const size_t output : outputs) {
+    if (!c.reads(output)) continue;
+    return c.builder().session.note(str_cat(
+        "the signs of the vectors that ", function,
+        " gives are not PyTorch's, which are LAPACK's: in each vector (of svd: each left one) the first element with "
+        "at least 0.9 of the largest magnitude is positive; verification gives PyTorch's the same signs where an "
+        "output depends on them"));
+  }
+}
+
+// (values, vectors), or the values alone; the symmetric matrix's lower triangle unless UPLO says otherwise
+void map_eigh(Call& c) {
+  const std::string_view form = c.parameter();
+  const ValueId x = c.tensor(c.given("A") ? "A" : "self");
+  const std::string triangle = c.string("UPLO", "L");
+  c.ignore({"compute_v"});
+  const bool upper = triangle == "U" || triangle == "u";
+  if (form == "values") return c.output(c.add("eigh", {x}, {{"upper", upper}}));
+  if (!c.reads(1)) return c.outputs({c.add("eigh", {x}, {{"upper", upper}}), kNoValue});
+  note_signs(c, "torch.linalg.eigh", {1});
+  c.outputs(c.add_many("eigh", {x}, 2, {{"upper", upper}}));
+}
+
+// (u, s, vh), or the values alone
+void map_svd(Call& c) {
+  const ValueId x = c.tensor(c.given("A") ? "A" : "self");
+  const bool full = c.boolean("full_matrices", true);
+  c.ignore({"compute_uv", "driver"});
+  if (c.parameter() == "values") return c.output(c.add("svd", {x}));
+  if (!c.reads(0) && !c.reads(2)) return c.outputs({kNoValue, c.add("svd", {x}), kNoValue});
+  note_signs(c, "torch.linalg.svd", {0, 2});
+  const std::vector<ValueId> made = c.add_many("svd", {x}, 3, {{"full_matrices", full}});
+  if (c.ok()) c.outputs({made[1], made[0], made[2]});
+}
+
+void map_qr(Call& c) {
+  const ValueId x = c.tensor(c.given("A") ? "A" : "self");
+  const std::string mode =
+      c.given("some") ? (c.boolean("some", true) ? "reduced" : "complete") : c.string("mode", "reduced");
+  c.outputs(c.add_node("qr", {x}, 2, {{"mode", Attr(mode)}}));
+}
+
+// The pseudo-inverse: singular values above max(atol, rtol * the largest) are inverted, others become 0. In double,
+// where PyTorch has its type. rtol is `rcond` in older forms; left out, and without an atol above 0, it is the type's
+// epsilon times the larger side.
+void map_pinv(Call& c) {
+  const ValueId given = c.tensor("self");
+  const DType dtype = c.dtype_of(given);
+  const bool hermitian = c.boolean("hermitian", false);
+  const Formula f(c, DType::kF64);
+  const ValueId x = c.cast(given, DType::kF64);
+  const auto bound = [&](std::string_view name) {  // of all matrices, or [..., 1]
+    const ValueId t = f.argument(name);
+    return c.rank(t) == 0 ? t : c.unsqueeze(t, {c.rank(t)});
+  };
+  const bool old = c.parameter() == "pinverse" || c.given("rcond");
+  const ValueId atol = c.given("atol") ? bound("atol") : kNoValue;
+  ValueId rtol;
+  if (old) {
+    rtol = c.given("rcond") ? bound("rcond") : f.number(1e-15);
+  } else if (c.given("rtol")) {
+    rtol = bound("rtol");
+  } else {
+    const auto side = [&](int64_t axis) { return c.as_tensor({kNoValue, c.size_of(given, axis)}, DType::kF64); };
+    const double epsilon = dtype == DType::kF64 ? 0x1p-52 : 0x1p-23;
+    rtol = f("mul", f("max", side(-2), side(-1)), epsilon);
+    if (atol != kNoValue) rtol = f("where", f("greater", atol, 0.0), 0.0, rtol);
+  }
+  ValueId values, magnitudes, largest, left, right;  // left and right [..., M, K], [..., N, K]
+  if (hermitian) {
+    const std::vector<ValueId> made = c.add_many("eigh", {x}, 2);
+    if (!c.ok()) return;
+    values = made[0];
+    left = right = made[1];
+    magnitudes = f("abs", values);
+    largest = c.add("reduce_max", {magnitudes, c.constant_ints({-1})});
+  } else {
+    const std::vector<ValueId> made = c.add_many("svd", {x}, 3);
+    if (!c.ok()) return;
+    values = magnitudes = made[0];
+    left = made[1];
+    right = c.swap(made[2], -2, -1);
+    largest = c.slice(values, c.rank(values) - 1, Scalar::of_int(0), Scalar::of_int(1));
+  }
+  ValueId least = f("mul", rtol, largest);
+  if (atol != kNoValue) least = f("max", atol, least);
+  const ValueId inverses = f("where", f("greater", magnitudes, least), f("reciprocal", values), 0.0);
+  const ValueId scaled = f("mul", right, c.unsqueeze(inverses, {c.rank(inverses) - 1}));
+  c.output(c.cast(f("mat_mul", scaled, c.swap(left, -2, -1)), dtype));
+}
+
 constexpr Mapping kMappings[] = {
     {"aten._cdist_forward", map_cdist, ""},
     {"aten._linalg_det", map_det, "det"},
+    {"aten._linalg_eigh", map_eigh, ""},
     {"aten._linalg_slogdet", map_det, "sign"},
+    {"aten._linalg_svd", map_svd, ""},
     {"aten._pdist_forward", map_pdist, ""},
     {"aten.addbmm", map_addbmm, ""},
     {"aten.cdist", map_cdist, ""},
@@ -248,16 +343,24 @@ constexpr Mapping kMappings[] = {
     {"aten.linalg_cholesky_ex", map_cholesky, "ex"},
     {"aten.linalg_cross", map_cross, "linalg"},
     {"aten.linalg_det", map_det, "det"},
+    {"aten.linalg_eigh", map_eigh, ""},
+    {"aten.linalg_eigvalsh", map_eigh, "values"},
     {"aten.linalg_inv", map_inverse, ""},
     {"aten.linalg_inv_ex", map_inverse, "ex"},
+    {"aten.linalg_pinv", map_pinv, ""},
+    {"aten.linalg_qr", map_qr, ""},
     {"aten.linalg_slogdet", map_det, "sign"},
     {"aten.linalg_solve", map_solve, ""},
     {"aten.linalg_solve_ex", map_solve, "ex"},
     {"aten.linalg_solve_triangular", map_solve, "triangular"},
+    {"aten.linalg_svd", map_svd, ""},
+    {"aten.linalg_svdvals", map_svd, "values"},
     {"aten.linalg_vecdot", map_vecdot, ""},
     {"aten.logdet", map_det, "log"},
     {"aten.pairwise_distance", map_pairwise_distance, ""},
     {"aten.pdist", map_pdist, ""},
+    {"aten.pinverse", map_pinv, "pinverse"},
+    {"aten.qr", map_qr, ""},
     {"aten.renorm", map_renorm, ""},
     {"aten.slogdet", map_det, "sign"},
     {"aten.trace", map_trace, ""},

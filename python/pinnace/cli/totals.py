@@ -17,7 +17,9 @@ from pinnace.program import Program
 # Whoever only looks at a model waits no longer for sizes at which to count.
 _SECONDS = 3.0
 # Operators that multiply and add in ways that are not counted here.
-_UNCOUNTED = {"dft", "einsum", "linear_attention", "quantized_lstm", "quantized_lstm_u8", "solve", "stft"}
+_UNCOUNTED = {
+    "dft", "eigh", "einsum", "linear_attention", "qr", "quantized_lstm", "quantized_lstm_u8", "solve", "stft", "svd",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ class Source(Protocol):
     run_steps several calls in a row, with what they leave behind: see steps_of().
     float64   the same model in double precision: see arbiter_of().
     rounded   of such a one: the model with the errors of a rounding.Rounding at every operator that rounds.
+    signed    the same model with signs of eigenvectors and singular vectors by the operators' rule: see signed_of().
     with_values  with inner values given by name in place of its own: outputs, and per name what it would have computed.
     """
 
@@ -54,6 +55,13 @@ def arbiter_of(source: Source) -> Source | None:
     return make() if make else None
 
 
+def signed_of(source: Source) -> Source | None:
+    """The source's model with signs of eigenvectors and singular vectors as the operators `eigh` and `svd` have them;
+    None where nothing can give it such."""
+    make: Callable[[], Source] | None = getattr(source, "signed", None)
+    return make() if make else None
+
+
 @contextlib.contextmanager
 def source_errors(description: str) -> Iterator[None]:
     """Turns what another package raises when it runs a source, for which there is no list, into InvalidArgument, but
@@ -70,4 +78,4 @@ def source_errors(description: str) -> Iterator[None]:
         raise _core.InvalidArgument(f"the source cannot be run on these inputs: {description}: {text}") from error
 
 
-__all__ = ["Source", "Steps", "arbiter_of", "source_errors", "steps_of"]
+__all__ = ["Source", "Steps", "arbiter_of", "signed_of", "source_errors", "steps_of"]

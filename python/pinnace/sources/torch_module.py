@@ -15,6 +15,7 @@ from pinnace.sources.kept_attributes import KeptAttribute, attribute_values, kep
 from pinnace.sources.torch_float64 import DoubleModule
 from pinnace.sources.torch_program import TorchSource
 from pinnace.sources.torch_tensors import output_tensors
+from pinnace.sources.vector_signs import SignedSource
 from pinnace.torch.export import export_module
 from pinnace.torch.isolation import is_inference, isolated_inference
 from pinnace.torch.module_names import value_names
@@ -135,6 +136,10 @@ class LiveSource:
     def float64(self) -> Source | None:
         """The module in double precision; inner values, as layers(), of the exported program."""
         return DoubleModule(lambda: copy.deepcopy(self._module), self.exported.arguments, self._layers_within)
+
+    def signed(self) -> Source:
+        """The module with signs of vectors as the operators have them."""
+        return SignedSource(self)
 
     def exporter_changes(self, steps: Sequence[Sequence[Array]], call: int) -> str:
         """One phrase where the exported program differs from the module in that call; empty where it does not.

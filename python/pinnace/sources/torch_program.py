@@ -12,6 +12,7 @@ from pinnace.arrays import as_tensor, to_numpy
 from pinnace.sources.base import Source, Steps, source_errors
 from pinnace.sources.torch_float64 import DoubleModule
 from pinnace.sources.torch_tensors import output_tensors, version
+from pinnace.sources.vector_signs import SignedSource
 from pinnace.torch.archive import load_archive
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.module_names import value_names
@@ -52,6 +53,10 @@ class TorchSource:
     def float64(self) -> Source | None:
         """The program in double precision."""
         return DoubleModule(lambda: _copied(self.program).module(), self.arguments, self.layers_within)
+
+    def signed(self) -> Source:
+        """The program with signs of vectors as the operators have them."""
+        return SignedSource(self)
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Values of the exported graph's nodes, by the importer's names for them or by torch's."""

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from pinnace.arrays import to_numpy
-from pinnace.sources.base import source_errors
+from pinnace.sources.base import Source, source_errors
 from pinnace.sources.torch_module import module_twin
 from pinnace.sources.torch_tensors import output_tensors, quantized_as
+from pinnace.sources.vector_signs import SignedSource
 from pinnace.torch.isolation import isolated_inference
 from pinnace.types import Array
 
@@ -38,6 +39,10 @@ class ScriptSource:
         arguments = quantized_as(self._examples, inputs)
         with source_errors(self.description), isolated_inference(self._shared):
             return [to_numpy(t) for t in output_tensors(self._script(*arguments))]
+
+    def signed(self) -> Source:
+        """The module with signs of vectors as the operators have them."""
+        return SignedSource(self)
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """None: what is inside a ScriptModule has no names that a conversion keeps."""

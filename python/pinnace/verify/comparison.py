@@ -313,7 +313,7 @@ def _compare(
         _outputs(work, session, target, column, rows, worst)
         look = functools.partial(_look_inside, worst, column)
         for arrays in work.examples:
-            for node, name, d in layer_differences(program, source, arrays, target, bounds, mode, look):
+            for node, name, d in layer_differences(program, work.inner, arrays, target, bounds, mode, look):
                 made = ComparisonRow(name, node.name, node.op, node.source, False, module=node.module)
                 row = rows.setdefault((name, False), made)
                 _keep_worst(row, column, d)
@@ -366,7 +366,7 @@ def _outputs(
                 raise _core.InvalidArgument(
                     f"the program has {len(outputs)} outputs, the reference gave {len(wanted)}: not the same model"
                 )
-            allowance = QuantizedAllowance(work.program, work.flow, work.source, arrays, target, session.precision)
+            allowance = QuantizedAllowance(work.program, work.flow, work.inner, arrays, target, session.precision)
             for place, (name, got) in enumerate(outputs.items()):
                 row = rows.setdefault((name, True), ComparisonRow(name, "", "output", "", True))
                 verdict = work.verdict(reference, call, place, got, allowance, session.precision)

@@ -11,6 +11,8 @@ from pinnace.program import NodeInfo, Program
 QUANTIZING = {"quantize_linear", "dynamic_quantize_linear"}
 # Arithmetic on integers that rounds inside: its inputs are rounded floats, too, in whichever form.
 ROUNDING = {*QUANTIZING, "mat_mul_integer", "conv_integer"}
+# Operators whose outputs beside the first are vectors that are determined but for their signs.
+_VECTORS = {"eigh", "svd"}
 # Results that depend on sizes alone.
 _SIZES = {"shape", "size"}
 _HALF = ("float16", "bfloat16")
@@ -27,6 +29,7 @@ class Origins:
     halves     16-bit float types that arithmetic before it has.
     roundings  most roundings to few bits on one way from the inputs to it.
     nearest    values that are rounded to few bits, with nothing else so rounded between them and the output.
+    vectors    whether eigenvectors or singular vectors flow into it, whose signs another program may choose otherwise.
     """
 
     values: bool
@@ -34,6 +37,7 @@ class Origins:
     roundings: int
     nearest: tuple[str, ...]
     inputs: frozenset[str] = frozenset()
+    vectors: bool = False
 
 
 class Dataflow:
@@ -65,13 +69,19 @@ class Dataflow:
                 self._known[name] = Origins(True, frozenset(), 0, (), frozenset([name]))
             for node in self.nodes:
                 origins = self._of_node(node)
-                for name, type_ in zip(node.outputs, node.output_types, strict=False):
+                for place, (name, type_) in enumerate(zip(node.outputs, node.output_types, strict=False)):
                     half = type_.split("[")[0]
                     made = origins
                     if half in _HALF and origins.values and node.op not in _STORAGE:
                         made = replace(made, halves=origins.halves | {half})
+                    if node.op in _VECTORS and place:
+                        made = replace(made, vectors=True)
                     self._known[name] = replace(made, nearest=(name,)) if node.op in QUANTIZING else made
         return self._known.get(value, Origins(False, frozenset(), 0, ()))
+
+    def has_vectors(self) -> bool:
+        """Whether eigenvectors or singular vectors are computed anywhere."""
+        return any(n.op in _VECTORS and len(n.outputs) > 1 for n in (*self.nodes, *self._nested))
 
     def has_float_input(self, output: str) -> bool:
         """Whether contents of a float among the program's inputs flow into an output."""
@@ -98,6 +108,7 @@ class Dataflow:
             max((o.roundings for o in before), default=0) + rounds,
             nearest,
             frozenset[str]().union(*(o.inputs for o in before)) if contents else frozenset(),
+            contents and any([*(o.vectors for o in before), *(n.op in _VECTORS and len(n.outputs) > 1 for n in inner)]),
         )
 
     def ways_to(self, output: str) -> Iterator[NodeInfo]:

@@ -10,7 +10,7 @@ import numpy as np
 
 from pinnace import _core
 from pinnace.agreement import BOUNDS, MOVEMENT_MOST, Agreement, agreement
-from pinnace.sources.base import Source, Steps, arbiter_of, steps_of
+from pinnace.sources.base import Source, Steps, arbiter_of, signed_of, steps_of
 from pinnace.sources.rounding import Rounding
 from pinnace.types import Array
 
@@ -36,6 +36,7 @@ class ReferenceRun:
         self._own: list[Steps] | None = None
         self._rounded: list[Steps] | None = None
         self._asked = False
+        self._signed: ReferenceRun | None = None
 
     @property
     def ran(self) -> Steps:
@@ -57,19 +58,50 @@ class ReferenceRun:
         return self._exact
 
     def judge(
-        self, call: int, place: int, got: Array, bounds: Mapping[str, float] = BOUNDS, floats: bool | None = None
+        self,
+        call: int,
+        place: int,
+        got: Array,
+        bounds: Mapping[str, float] = BOUNDS,
+        floats: bool | None = None,
+        vectors: bool = False,
     ) -> Agreement:
         """The verdict on an output of a call. floats: whether a float among the inputs flows into it; None: if the
-        inputs have one at all."""
-        return self._judged(got, bounds, lambda steps: steps.outputs[call][place], floats)
+        inputs have one at all. vectors: whether eigenvectors or singular vectors do."""
+        return self._judged(got, bounds, lambda steps: steps.outputs[call][place], floats, vectors)
 
-    def judge_state(self, name: str, got: Array, bounds: Mapping[str, float] = BOUNDS) -> Agreement:
+    def judge_state(
+        self, name: str, got: Array, bounds: Mapping[str, float] = BOUNDS, vectors: bool = False
+    ) -> Agreement:
         """The verdict on a state after the last call."""
-        return self._judged(got, bounds, lambda steps: steps.states[name], None)
+        return self._judged(got, bounds, lambda steps: steps.states[name], None, vectors)
+
+    @property
+    def signed(self) -> ReferenceRun | None:
+        """The same calls of the source with signs of vectors as the operators have them; None where it has no such."""
+        if self._signed is None and (source := signed_of(self.source)) is not None:
+            self._signed = ReferenceRun(source, self.steps, self.nudge)
+        return self._signed
 
     def _judged(
-        self, got: Array, bounds: Mapping[str, float], of: Callable[[Steps], Array], floats: bool | None
+        self,
+        got: Array,
+        bounds: Mapping[str, float],
+        of: Callable[[Steps], Array],
+        floats: bool | None,
+        vectors: bool = False,
     ) -> Agreement:
+        """With vectors: equal to the source as it is by the bounds alone, or with signs by all that is stated. Not by
+        an arbiter for the source as it is: where that has other signs in float64, it would excuse anything."""
+        if vectors and self.signed is not None:
+            verdict = agreement(got, of(self.ran), bounds)
+            if verdict.ok or got.shape != of(self.ran).shape or got.dtype != of(self.ran).dtype:
+                return verdict
+            verdict = self.signed._judged(got, bounds, of, floats)
+            if verdict.ok and not agreement(of(self.signed.ran), of(self.ran), bounds).ok:
+                note = "the source's eigenvectors or singular vectors turned to the operators' signs"
+                return replace(verdict, note="; ".join(filter(None, [note, verdict.note])))
+            return verdict
         want = of(self.ran)
         verdict = agreement(got, want, bounds)
         if verdict.ok or str(want.dtype) not in BOUNDS or got.shape != want.shape or got.dtype != want.dtype:

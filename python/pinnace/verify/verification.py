@@ -21,7 +21,7 @@ from pinnace.log import log
 from pinnace.program import Program
 from pinnace.progress import phase
 from pinnace.session import Session, nodes_on
-from pinnace.sources.base import Source
+from pinnace.sources.base import Source, signed_of
 from pinnace.types import Array
 from pinnace.verify.dataflow import Dataflow
 from pinnace.verify.layer_differences import first_difference
@@ -35,6 +35,11 @@ from pinnace.verify.unseen_paths import UnseenPaths
 MORE_SEEDS = (3, 4, 5)
 # Weights and memory of a run: a model with no more is run on these as well, which costs a few milliseconds.
 SMALL_BYTES = 8 << 20
+# Added where an output differs that eigenvectors or singular vectors flow into.
+_NOT_DETERMINED = (
+    "vectors of equal eigenvalues or singular values, and of the singular value 0, are not determined by the model: "
+    "where the output depends on them, neither program is wrong"
+)
 
 
 def is_small(session: Session) -> bool:
@@ -124,6 +129,8 @@ class Verification:
         self.program, self.source, self.examples = program, source, examples
         self.tolerance = dict(tolerance or {})
         self.flow = Dataflow(program)
+        # What inner values are held against: the program's operators choose signs of vectors by a rule.
+        self.inner = (signed_of(source) if self.flow.has_vectors() else None) or source
         self.outputs = list(program.outputs)
         self.references: list[ReferenceRun] = []
         self.second = ""
@@ -198,12 +205,14 @@ class Verification:
                 ) from error
             if len(got) != len(given[call]):
                 raise _core.VerificationError(f"the program has {len(got)} outputs, its source gave {len(given[call])}")
-            allowance = QuantizedAllowance(self.program, self.flow, self.source, inputs, target, session.precision)
+            allowance = QuantizedAllowance(self.program, self.flow, self.inner, inputs, target, session.precision)
             for place, (name, value) in enumerate(got.items()):
                 verdict = self.verdict(reference, call, place, value, allowance, session.precision)
                 if not verdict.ok:
                     where = f"{at or self._call(call)}output {name!r} {verdict.why}"
                     explained = self._explained(reference, call, target, session.precision)
+                    if self.flow.origins(name).vectors:
+                        explained += f"; {_NOT_DETERMINED}"
                     raise _core.VerificationError(f"on {target}: {where}; {explained}")
                 findings.add(f"output {name!r}", verdict)
         self._hold_states(session, target, reference, findings)
@@ -226,26 +235,26 @@ class Verification:
         output, want = self.outputs[place], reference.ran.outputs[call][place]
         halves = [BOUNDS[half] for half in self.flow.origins(output).halves]
         bounds = {d: max([b, *halves]) for d, b in bounds_of(precision).items()} | self.tolerance
-        floats = self.flow.has_float_input(output)
-        verdict = reference.judge(call, place, got, bounds, floats)
+        floats, vectors = self.flow.has_float_input(output), self.flow.origins(output).vectors
+        verdict = reference.judge(call, place, got, bounds, floats, vectors)
         if verdict.ok or got.shape != want.shape or got.dtype != want.dtype:
             return verdict
         turned = sides_of_pi(got, want, bounds.get(str(want.dtype), 0.0))
         if turned is not None:
-            other = reference.judge(call, place, turned, bounds, floats)
+            other = reference.judge(call, place, turned, bounds, floats, vectors)
             if other.ok:
                 return Agreement(other.largest, other.relative, True, "", other.exact, "pi for -pi")
         tied = tied_value(self.flow, output)
         if tied is not None:
             inputs = dict(zip(self.program.inputs, reference.steps[call], strict=True))
-            values = inputs.get(tied[1], self.source.layers(reference.steps[call], {tied[1]}).get(tied[1]))
+            values = inputs.get(tied[1], self.inner.layers(reference.steps[call], {tied[1]}).get(tied[1]))
             if values is not None and is_tie(got, want, values, bounds):
                 return Agreement(verdict.largest, 0.0, True, "", None, f"ties of {tied[0]} taken in another order")
         return allowance.judge(place, got, verdict, bounds)
 
     def state_verdict(self, reference: ReferenceRun, name: str, got: Array) -> Agreement:
         """On one state after the last call."""
-        return reference.judge_state(name, got, BOUNDS | self.tolerance)
+        return reference.judge_state(name, got, BOUNDS | self.tolerance, self.flow.has_vectors())
 
     def _hold_states(self, session: Session, target: str, reference: ReferenceRun, findings: _Findings) -> None:
         for name in session.state:
@@ -260,7 +269,7 @@ class Verification:
     def _explained(self, reference: ReferenceRun, call: int, target: str, precision: str) -> str:
         """The first difference, and whether two ways of running the source differ as well."""
         bounds = bounds_of(precision) | self.tolerance
-        said = [first_difference(self.program, self.source, reference.steps[call], target, bounds)]
+        said = [first_difference(self.program, self.inner, reference.steps[call], target, bounds)]
         said += ways_differ(self.source, reference, call)
         return "; ".join(said)
 
