@@ -5,7 +5,7 @@ namespace pinnace::testing {
 constexpr Case kCases[] = {
     {.inputs = "f32[2,2]{3,1,4,2}", .outputs = 2, .expect = "f32[2,2]{-0.6,-0.8,-0.8,0.6};f32[2,2]{-5,-2.2,0,0.4}",
      .tolerance = {.abs = 1e-6f}, .why = "LAPACK's signs: -5 where 3 was; the last column has nothing below it"},
-    {.inputs = "f32[2,2]{-3,-1,-4,-2}", .outputs = 2, .expect = "f32[2,2]{-0.6,0.8,-0.8,-0.6};f32[2,2]{5,2.2,0,0.4}",
+    {.inputs = "f32[2,2]{-3,-1,-4,-2}", .outputs = 2, .expect = "f32[2,2]{-0.6,-0.8,-0.8,0.6};f32[2,2]{5,2.2,0,-0.4}",
      .tolerance = {.abs = 1e-6f}, .why = "5 where -3 was"},
     {.inputs = "f32[2,1]{-0,1}", .outputs = 2, .expect = "f32[2,1]{-0,-1};f32[1,1]{-1}", .tolerance = {.abs = 1e-7f},
      .why = "the sign of 0 is 1"},

@@ -169,8 +169,8 @@ def test_a_matrix_of_64_rows_takes_milliseconds() -> None:
 # ------------------------------------------------------------------------------------------------------ whole functions
 
 FUNCTIONS: dict[str, Callable[[Tensor], Any]] = {
-    "eigvalsh": lambda x: linalg.eigvalsh(x @ x.mT),
-    "eigvalsh, upper": lambda x: linalg.eigvalsh((x @ x.mT).triu(), UPLO="U"),
+    "eigvalsh": lambda x: linalg.eigvalsh(x.mT @ x),
+    "eigvalsh, upper": lambda x: linalg.eigvalsh((x.mT @ x).triu(), UPLO="U"),
     "svdvals": linalg.svdvals,
     "qr": linalg.qr,
     "qr, complete": lambda x: linalg.qr(x, "complete"),
@@ -389,5 +389,3 @@ def test_what_is_not_finite_is_refused_with_its_place(value: float) -> None:
     x[1, 2, 0] = value
     with pytest.raises(_core.InvalidArgument, match=r"matrix 1 of a has (nan|inf) at \[2, 0\]"):
         run(program, x)
-    with pytest.raises(RuntimeError):
-        linalg.svdvals(x)
