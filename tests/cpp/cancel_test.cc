@@ -312,6 +312,31 @@ INSTANTIATE_TEST_SUITE_P(All, LooksInside,
   %y = unique(%x)
   output "y" %y
 })",
+                                                   "reference"},
+                                           OneTask{"Eigenvectors",
+                                                   R"(graph "g" {
+  input %x : f32[100,100]
+  %w, %v = eigh(%x)
+  output "w" %w
+  output "v" %v
+})",
+                                                   "reference"},
+                                           OneTask{"SingularVectors",
+                                                   R"(graph "g" {
+  input %x : f32[100,90]
+  %s, %u, %vt = svd(%x) {full_matrices=1}
+  output "s" %s
+  output "u" %u
+  output "vt" %vt
+})",
+                                                   "reference"},
+                                           OneTask{"Qr",
+                                                   R"(graph "g" {
+  input %x : f32[100,100]
+  %q, %r = qr(%x)
+  output "q" %q
+  output "r" %r
+})",
                                                    "reference"}),
                          [](const auto& info) { return std::string(info.param.name); });
 

@@ -1,4 +1,5 @@
 // Linear algebra beyond products: determinants, inverses, factorisations, distances between rows, cross products.
+#include <algorithm>
 #include <cmath>
 
 #include "import/torch/formula.h"
@@ -230,16 +231,13 @@ void map_cholesky_solve(Call& c) {
   c.output(c.add("solve", {a, inverse ? identity_like(c, a) : c.tensor("self")}));
 }
 
-/// Says that vectors have signs of our own, where any of `outputs` is read.
-void note_signs(Call& c, std::string_view function, std::initializer_list<size_t> outputs) {
-  for (const size_t output : outputs) {
-    if (!c.reads(output)) continue;
-    return c.builder().session.note(str_cat(
-        "the signs of the vectors that ", function,
-        " gives are not PyTorch's, which are LAPACK's: in each vector (of svd: each left one) the first element with "
-        "at least 0.9 of the largest magnitude is positive; verification gives PyTorch's the same signs where an "
-        "output depends on them"));
-  }
+/// Says that vectors have signs of our own, where any of `outputs` is read. kind: the vectors that decide.
+void note_signs(Call& c, std::string_view function, std::string_view kind, std::initializer_list<size_t> outputs) {
+  if (std::none_of(outputs.begin(), outputs.end(), [&](size_t output) { return c.reads(output); })) return;
+  c.builder().session.note(str_cat(
+      "the signs of the vectors that ", function, " gives are not LAPACK's, which PyTorch has: the first element of each ",
+      kind, " with at least 0.9 of its largest magnitude is positive; where an output depends on them, it is verified ",
+      "against PyTorch's vectors with these signs"));
 }
 
 // (values, vectors), or the values alone; the symmetric matrix's lower triangle unless UPLO says otherwise
@@ -251,7 +249,7 @@ void map_eigh(Call& c) {
   const bool upper = triangle == "U" || triangle == "u";
   if (form == "values") return c.output(c.add("eigh", {x}, {{"upper", upper}}));
   if (!c.reads(1)) return c.outputs({c.add("eigh", {x}, {{"upper", upper}}), kNoValue});
-  note_signs(c, "torch.linalg.eigh", {1});
+  note_signs(c, "torch.linalg.eigh", "eigenvector", {1});
   c.outputs(c.add_many("eigh", {x}, 2, {{"upper", upper}}));
 }
 
@@ -262,7 +260,7 @@ void map_svd(Call& c) {
   c.ignore({"compute_uv", "driver"});
   if (c.parameter() == "values") return c.output(c.add("svd", {x}));
   if (!c.reads(0) && !c.reads(2)) return c.outputs({kNoValue, c.add("svd", {x}), kNoValue});
-  note_signs(c, "torch.linalg.svd", {0, 2});
+  note_signs(c, "torch.linalg.svd", "left singular vector", {0, 2});
   const std::vector<ValueId> made = c.add_many("svd", {x}, 3, {{"full_matrices", full}});
   if (c.ok()) c.outputs({made[1], made[0], made[2]});
 }
