@@ -235,8 +235,9 @@ void map_cholesky_solve(Call& c) {
 void note_signs(Call& c, std::string_view function, std::string_view kind, std::initializer_list<size_t> outputs) {
   if (std::none_of(outputs.begin(), outputs.end(), [&](size_t output) { return c.reads(output); })) return;
   c.builder().session.note(str_cat(
-      "the signs of the vectors that ", function, " gives are not LAPACK's, which PyTorch has: the first element of each ",
-      kind, " with at least 0.9 of its largest magnitude is positive; where an output depends on them, it is verified ",
+      "the signs of the vectors that ", function,
+      " gives are not LAPACK's, which PyTorch has: the first element of each ", kind,
+      " with at least 0.9 of its largest magnitude is positive; where an output depends on them, it is verified ",
       "against PyTorch's vectors with these signs"));
 }
 
