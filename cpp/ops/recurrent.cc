@@ -105,22 +105,33 @@ Result<Recurrent> check_recurrent(const NodeView& node, int gates, std::span<Ten
   n.T = x.shape[n.batch_first ? 1 : 0];
   n.B = x.shape[n.batch_first ? 0 : 1];
   n.I = x.shape[2];
-  n.H = r.shape[2].known() ? r.shape[2] : hidden > 0 ? Dim(hidden) : r.shape[2];
-  if (hidden < 0 || (hidden > 0 && differ(n.H, Dim(hidden))))
-    return node.error("hidden_size is ", hidden, ", r is ", r);
+  n.P = r.shape[2];
+  n.projected = node.has_input(8);
+  if (n.projected && node.input(8).rank() != 3) {
+    return node.error("projection is ", node.input(8), ", must have rank 3");
+  }
+  const Dim stated = n.projected ? node.input(8).shape[2] : n.P;
+  n.H = stated.known() ? stated : hidden > 0 ? Dim(hidden) : stated;
+  if (!n.projected) n.P = n.H;
+  if (hidden < 0 || (hidden > 0 && differ(n.H, Dim(hidden)))) {
+    return node.error("hidden_size is ", hidden, ", ", n.projected ? "projection" : "r", " is ",
+                      n.projected ? node.input(8) : r);
+  }
   if (n.H.known() && n.H.size > (int64_t{1} << 40)) return node.error("r ", r, " has too many hidden units");
   const auto times_h = [&](int64_t factor) { return n.H.known() ? Dim(factor * n.H.size) : Dim(); };
   const Dim D = n.directions;
   PINNACE_TRY(check_shape(node, 1, {D, times_h(gates), n.I}));
-  PINNACE_TRY(check_shape(node, 2, {D, times_h(gates), n.H}));
+  PINNACE_TRY(check_shape(node, 2, {D, times_h(gates), n.P}));
   PINNACE_TRY(check_shape(node, 3, {D, times_h(2 * gates)}));
   PINNACE_TRY(check_shape(node, 4, {n.B}));
-  const Shape state = n.batch_first ? Shape{n.B, D, n.H} : Shape{D, n.B, n.H};
+  const Shape state = n.batch_first ? Shape{n.B, D, n.P} : Shape{D, n.B, n.P};
+  const Shape cell = {state[0], state[1], n.H};
   PINNACE_TRY(check_shape(node, 5, {state[0], state[1], state[2]}));
-  PINNACE_TRY(check_shape(node, 6, {state[0], state[1], state[2]}));
+  PINNACE_TRY(check_shape(node, 6, {cell[0], cell[1], cell[2]}));
   PINNACE_TRY(check_shape(node, 7, {D, times_h(3)}));
-  const Shape y = n.batch_first ? Shape{n.B, n.T, D, n.H} : Shape{n.T, D, n.B, n.H};
-  for (size_t i = 0; i < out.size(); ++i) out[i] = {x.dtype, i == 0 ? y : state, nullptr};
+  PINNACE_TRY(check_shape(node, 8, {D, n.P, n.H}));
+  const Shape y = n.batch_first ? Shape{n.B, n.T, D, n.P} : Shape{n.T, D, n.B, n.P};
+  for (size_t i = 0; i < out.size(); ++i) out[i] = {x.dtype, i == 0 ? y : i == 1 ? state : cell, nullptr};
   return n;
 }
 
@@ -139,34 +150,39 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
   std::vector<TensorType> types(out.size());
   PINNACE_ASSIGN(const Recurrent n, check_recurrent(node, gates, types));
   PINNACE_ASSIGN(const std::vector<GateActivation> activations, gate_activations(node, defaults));
-  const int64_t D = n.directions, T = n.T.size, B = n.B.size, I = n.I.size, H = n.H.size, G = gates * H;
+  const int64_t D = n.directions, T = n.T.size, B = n.B.size, I = n.I.size, H = n.H.size, P = n.P.size, G = gates * H;
   const auto given = [&](size_t i) { return i < in.size() && in[i].present(); };
   PINNACE_ASSIGN(auto w, Scratch<double>::allocate(D * G * I, "a recurrent node's w"));
-  PINNACE_ASSIGN(auto r, Scratch<double>::allocate(D * G * H, "a recurrent node's r"));
+  PINNACE_ASSIGN(auto r, Scratch<double>::allocate(D * G * P, "a recurrent node's r"));
   PINNACE_ASSIGN(auto b, Scratch<double>::allocate(D * 2 * G, "a recurrent node's b"));
   PINNACE_ASSIGN(auto p, Scratch<double>::allocate(D * 3 * H, "a recurrent node's p"));
+  PINNACE_ASSIGN(auto projection,
+                 Scratch<double>::allocate(n.projected ? D * P * H : 0, "a recurrent node's projection"));
   load_line(in[1], 0, 1, D * G * I, w.data());
-  load_line(in[2], 0, 1, D * G * H, r.data());
+  load_line(in[2], 0, 1, D * G * P, r.data());
+  if (n.projected) load_line(in[8], 0, 1, D * P * H, projection.data());
   std::fill_n(b.data(), D * 2 * G, 0.0);
   if (given(3)) load_line(in[3], 0, 1, D * 2 * G, b.data());
   if (given(7)) load_line(in[7], 0, 1, D * 3 * H, p.data());
-  const double cost = static_cast<double>(T) * static_cast<double>(G) * static_cast<double>(I + H + 10);
+  const double cost = static_cast<double>(T) * static_cast<double>(G) * static_cast<double>(I + P + 10);
   // Directions and sequences depend on each other in nothing; steps do.
   return node.threads().ranges(D * B, cost, [&](int64_t begin, int64_t end) -> Status {
     PINNACE_ASSIGN(auto x, Scratch<double>::allocate(I, "a recurrent node's x"));
-    PINNACE_ASSIGN(auto state, Scratch<double>::allocate(4 * H + G, "a recurrent node's state"));
-    double *h = state.data(), *c = h + H, *scratch = c + H;
+    PINNACE_ASSIGN(auto state, Scratch<double>::allocate(P + 3 * H + G, "a recurrent node's state"));
+    double *h = state.data(), *c = h + P, *scratch = c + H;
     for (int64_t sequence = begin; sequence < end; ++sequence) {
       const int64_t d = sequence / B, k = sequence % B;
       const bool backwards = n.reverse || d == 1;
       const RecurrentStep now{I,
                               H,
+                              P,
                               x.data(),
                               w.data() + d * G * I,
-                              r.data() + d * G * H,
+                              r.data() + d * G * P,
                               b.data() + d * 2 * G,
                               b.data() + d * 2 * G + G,
                               given(7) ? p.data() + d * 3 * H : nullptr,
+                              n.projected ? projection.data() + d * P * H : nullptr,
                               activations.data() + static_cast<size_t>(d) * defaults.size(),
                               h,
                               c,
@@ -175,22 +191,22 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
       const int64_t length = given(4) ? in[4].data<int32_t>()[k] : T;
       if (length < 0 || length > T)
         return node.error("sequence_lens[", k, "] is ", length, ", must be in [0, ", T, "]");
-      const int64_t at_state = (n.batch_first ? k * D + d : d * B + k) * H;
-      const auto at_y = [&](int64_t t) { return (n.batch_first ? (k * T + t) * D + d : (t * D + d) * B + k) * H; };
-      std::fill_n(h, 2 * H, 0.0);
-      if (given(5)) load_line(in[5], at_state, 1, H, h);
-      if (given(6)) load_line(in[6], at_state, 1, H, c);
+      const int64_t at_state = n.batch_first ? k * D + d : d * B + k;
+      const auto at_y = [&](int64_t t) { return (n.batch_first ? (k * T + t) * D + d : (t * D + d) * B + k) * P; };
+      std::fill_n(h, P + H, 0.0);
+      if (given(5)) load_line(in[5], at_state * P, 1, P, h);
+      if (given(6)) load_line(in[6], at_state * H, 1, H, c);
       for (int64_t i = 0; i < length; ++i) {
         if (loop_stops()) return {};
         const int64_t t = backwards ? length - 1 - i : i;
         load_line(in[0], (n.batch_first ? k * T + t : t * B + k) * I, 1, I, x.data());
         step(now);
-        store_line(out[0], at_y(t), 1, H, h);
+        store_line(out[0], at_y(t), 1, P, h);
       }
-      if (out.size() > 1) store_line(out[1], at_state, 1, H, h);
-      if (out.size() > 2) store_line(out[2], at_state, 1, H, c);
-      std::fill_n(h, H, 0.0);
-      for (int64_t t = length; t < T; ++t) store_line(out[0], at_y(t), 1, H, h);
+      if (out.size() > 1) store_line(out[1], at_state * P, 1, P, h);
+      if (out.size() > 2) store_line(out[2], at_state * H, 1, H, c);
+      std::fill_n(h, P, 0.0);
+      for (int64_t t = length; t < T; ++t) store_line(out[0], at_y(t), 1, P, h);
     }
     return {};
   });
@@ -199,7 +215,8 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
 double recurrent_multiply_adds(std::span<const TensorType* const> inputs, const TensorType&) {
   const TensorType& x = *inputs[0];
   const double steps = elements_if_known(x) / std::max(1.0, last_if_known(x));
-  return steps * (elements_if_known(*inputs[1]) + elements_if_known(*inputs[2]));
+  const double projection = inputs.size() > 8 && inputs[8] ? elements_if_known(*inputs[8]) : 0;
+  return steps * (elements_if_known(*inputs[1]) + elements_if_known(*inputs[2]) + projection);
 }
 
 }  // namespace pinnace

@@ -47,20 +47,24 @@ struct Recurrent {
   bool reverse = false;      ///< the first direction runs backwards
   bool batch_first = false;  ///< layout 1
   Dim T, B, I, H;
+  Dim P;  ///< size of y and of the state h: H, or rows of a projection
+  bool projected = false;
 };
 
-/// Shape rule: x, w [D, gates * H, I], r [D, gates * H, H], b [D, 2 * gates * H], sequence_lens [B] i32, initial_h, and
-/// from input 6 on initial_c and p [D, 3 * H] where the operator has them. Fills y, y_h and, if wanted, y_c.
+/// Shape rule: x, w [D, gates * H, I], r [D, gates * H, P], b [D, 2 * gates * H], sequence_lens [B] i32, initial_h, and
+/// from input 6 on initial_c, p [D, 3 * H] and projection [D, P, H] where the operator has them. Fills y, y_h and, if
+/// wanted, y_c.
 Result<Recurrent> check_recurrent(const NodeView& node, int gates, std::span<TensorType> out);
 
 /// One direction's parameters and one sequence's state while it runs, all in double; a missing b is zeros.
 struct RecurrentStep {
-  int64_t I, H;
+  int64_t I, H, P;
   const double* x;                ///< [I]
-  const double *w, *r, *wb, *rb;  ///< [gates * H, I], [gates * H, H], [gates * H] twice
+  const double *w, *r, *wb, *rb;  ///< [gates * H, I], [gates * H, P], [gates * H] twice
   const double* p;                ///< [3 * H], or null
+  const double* projection;       ///< [P, H], or null
   const GateActivation* activations;
-  double *h, *c;            ///< [H], to be updated
+  double *h, *c;            ///< [P] and [H], to be updated
   double *gates, *scratch;  ///< [gates * H] and [2 * H], free to use
 };
 
@@ -70,7 +74,7 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
                      std::span<const TensorView> in, std::span<const TensorView> out,
                      const std::function<void(const RecurrentStep&)>& step);
 
-/// Of all three: each step of each sequence takes w and r once.
+/// Of all three: each step of each sequence takes w, r and projection once.
 double recurrent_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y);
 
 /// to[row] = m[row] . v + b[row] + c[row]; c may be null. m [rows, columns].

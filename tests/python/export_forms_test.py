@@ -36,6 +36,10 @@ def hold(module: nn.Module, program: pn.Program, x: Tensor) -> None:
 RECURRENT: dict[str, nn.Module] = {
     "lstm": nn.LSTM(4, 5, batch_first=True),
     "lstm, two layers, both directions": nn.LSTM(4, 5, num_layers=2, bidirectional=True, batch_first=True),
+    "lstm with a projection": nn.LSTM(4, 5, proj_size=3, batch_first=True),
+    "lstm with a projection, two layers, both directions": nn.LSTM(
+        4, 5, num_layers=2, bidirectional=True, proj_size=3, bias=False, batch_first=True
+    ),
     "gru": nn.GRU(4, 5, batch_first=True),
     "gru, both directions": nn.GRU(4, 5, num_layers=2, bidirectional=True, batch_first=True, bias=False),
     "rnn": nn.RNN(4, 5, batch_first=True),
@@ -53,13 +57,44 @@ def test_recurrent_layers_of_open_length_stay_whole(name: str) -> None:
         hold(module, program, torch.randn(*sizes, 4))
 
 
-def test_a_dimension_that_is_lost_is_an_error() -> None:
-    """LSTMs with a projection are decomposed, step by step."""
-    module = nn.LSTM(4, 5, proj_size=3, batch_first=True).eval()
+def test_a_dimension_that_is_lost_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An operator that is decomposed into its steps has as many of them as the example."""
+
+    def steps(x: Tensor) -> Tensor:
+        made = [x[:, 0]]
+        for step in range(1, x.shape[1]):
+            made.append(made[-1] * 0.5 + x[:, step])
+        return torch.stack(made, 1)
+
+    operator: Any = torch.library.custom_op(
+        "pinnace_test::decaying", steps, mutates_args=(), schema="(Tensor x) -> Tensor"
+    )
+    operator.register_fake(torch.empty_like)
+    own = {torch.ops.pinnace_test.decaying.default: steps}
+    monkeypatch.setattr("pinnace.torch.export.own_decompositions", lambda: own)
+    module = Function(torch.ops.pinnace_test.decaying)
     program = pn.load(module, torch.randn(2, 7, 4)).build()
     hold(module, program, torch.randn(2, 7, 4))
-    with pytest.raises(pn.ConversionError, match=r"dimension 1 of input 'input', 'steps' in dynamic_shapes, .* 7 "):
+    with pytest.raises(pn.ConversionError, match=r"dimension 1 of input 'x', 'steps' in dynamic_shapes, .* 7 "):
         pn.load(module, torch.randn(2, 7, 4), {1: "steps"})
+
+
+@pytest.mark.parametrize("bias", [True, False])
+def test_states_that_a_projection_makes_narrower_than_cells(bias: bool) -> None:
+    class Given(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.LSTM(4, 20, proj_size=7, bias=bias)
+
+        def forward(self, x: Tensor) -> Any:
+            h, c = x[:1, :, :1].expand(-1, -1, 7), x[:1, :, 1:2].expand(-1, -1, 20)
+            return self.layer(x, (h, c))
+
+    module = Given().eval()
+    program = pn.load(module, torch.randn(7, 2, 4), {0: "steps", 1: "batch"}).build()
+    assert [node.op for node in program.nodes].count("lstm") == 1
+    for sizes in ((1, 1), (9, 3)):
+        hold(module, program, torch.randn(*sizes, 4))
 
 
 def test_torchs_kernels_are_its_own_again() -> None:

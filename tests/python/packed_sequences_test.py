@@ -36,6 +36,10 @@ LAYERS: dict[str, nn.Module] = {
     "lstm": nn.LSTM(4, 5, batch_first=True),
     "lstm, both directions": nn.LSTM(4, 5, bidirectional=True, batch_first=True),
     "lstm, two layers, both directions": nn.LSTM(4, 5, num_layers=2, bidirectional=True, bias=False, batch_first=True),
+    "lstm with a projection": nn.LSTM(4, 5, proj_size=2, batch_first=True),
+    "lstm with a projection, two layers, both directions": nn.LSTM(
+        4, 5, num_layers=2, bidirectional=True, proj_size=3, bias=False, batch_first=True
+    ),
     "gru": nn.GRU(4, 5, batch_first=True),
     "gru, two layers, both directions": nn.GRU(4, 5, num_layers=2, bidirectional=True, batch_first=True),
     "rnn, both directions": nn.RNN(4, 5, bidirectional=True, batch_first=True),
@@ -94,9 +98,3 @@ def test_torchs_functions_are_its_own_again() -> None:
     before = (set(vars(functions)), nn.RNNBase.check_forward_args)
     pn.load(Packed(LAYERS["gru"], True, False).eval(), (torch.randn(3, 7, 4), torch.tensor([4, 7, 1])))
     assert (set(vars(functions)), nn.RNNBase.check_forward_args) == before
-
-
-def test_a_projection_is_refused_with_what_to_do() -> None:
-    module = Packed(nn.LSTM(4, 5, proj_size=2, batch_first=True), True, False).eval()
-    with pytest.raises(pn.ConversionError, match="proj_size on packed sequences is not supported: give it padded ones"):
-        pn.load(module, (torch.randn(3, 7, 4), torch.tensor([4, 7, 1])))

@@ -126,9 +126,11 @@ Status map_causal_conv_with_state(SourceNode& node) {
   return node.set_output(1, state);
 }
 
-/// rnn, gru, lstm. Lengths that are all the full length say nothing and are left as they are.
+/// rnn, gru, lstm. Lengths that are all the full length say nothing and are left as they are. An input behind ONNX's
+/// eight would be taken for a projection.
 Status map_recurrent(SourceNode& node) {
   PINNACE_TRY(node.need_inputs(3));
+  if (node.input_count() > 8) return refuse("it takes at most 8 inputs", str_cat(node.input_count()));
   return map_generic(node);
 }
 

@@ -20,7 +20,7 @@ Kind kind_of(std::string_view parameter) {
   return {"rnn", 1, {0}, parameter == "relu" ? "relu" : ""};
 }
 
-/// [gates * H, ...] with its gates in ONNX's order.
+/// [gates * H, ...] with its gates in ONNX's order: rows of weights, elements of biases.
 ValueId reordered(Call& c, ValueId weight, const Kind& kind, int64_t hidden) {
   if (kind.gates == 1) return weight;
   const bool matrix = c.rank(weight) == 2;
@@ -47,19 +47,21 @@ void map_recurrent(Call& c) {
   if (c.boolean("train", false) && dropout > 0)
     return c.fail("dropout in training mode: export the model after model.eval()");
   const bool batch_first = c.boolean("batch_first", false);
-  const int64_t directions = both ? 2 : 1, per_cell = biases ? 4 : 2;
   if (!c.ok()) return;
-  if (layers < 1 || static_cast<int64_t>(params.size()) != layers * directions * per_cell ||
-      hx.size() != (lstm ? 2u : 1u)) {
-    return c.fail("recurrent weights of another number (a projection is not supported)", str_cat(params.size()));
-  }
-  const Dim hidden = c.dim(hx[0], 2);
-  if (!hidden.known() || c.rank(x) != 3) return c.fail("a recurrent layer of symbolic width or without batch");
+  // Of each layer and direction: w, r, both biases if there are any, and of an lstm with proj_size the projection.
+  const int64_t directions = both ? 2 : 1, least = biases ? 4 : 2, count = static_cast<int64_t>(params.size());
+  const bool projected = lstm && layers >= 1 && count == layers * directions * (least + 1);
+  const int64_t per_cell = least + (projected ? 1 : 0);
+  if (layers < 1 || count != layers * directions * per_cell || hx.size() != (lstm ? 2u : 1u))
+    return c.fail("recurrent weights of another number", str_cat(count));
+  const Dim hidden = c.dim(hx.back(), 2), out_width = c.dim(hx[0], 2);
+  if (!hidden.known() || !out_width.known() || c.rank(x) != 3)
+    return c.fail("a recurrent layer of symbolic width or without batch");
   const int64_t width = hidden.size;
   if (batch_first) x = c.swap(x, 0, 1);
   std::vector<ValueId> last_h, last_c;
   for (int64_t layer = 0; layer < layers && c.ok(); ++layer) {
-    std::vector<ValueId> w, r, b;
+    std::vector<ValueId> w, r, b, projections;
     for (int64_t d = 0; d < directions; ++d) {
       const size_t at = static_cast<size_t>((layer * directions + d) * per_cell);
       w.push_back(c.unsqueeze(reordered(c, params[at], kind, width), {0}));
@@ -67,11 +69,13 @@ void map_recurrent(Call& c) {
       if (biases)
         b.push_back(c.unsqueeze(
             c.concat({reordered(c, params[at + 2], kind, width), reordered(c, params[at + 3], kind, width)}, 0), {0}));
+      if (projected) projections.push_back(c.unsqueeze(params[at + static_cast<size_t>(least)], {0}));
     }
     const Scalar from = Scalar::of_int(layer * directions), to = Scalar::of_int((layer + 1) * directions);
     std::vector<ValueId> inputs = {
         x, c.concat(w, 0), c.concat(r, 0), biases ? c.concat(b, 0) : kNoValue, kNoValue, c.slice(hx[0], 0, from, to)};
     if (lstm) inputs.push_back(c.slice(hx[1], 0, from, to));
+    if (projected) inputs.insert(inputs.end(), {kNoValue, c.concat(projections, 0)});
     std::vector<std::pair<std::string, Attr>> attrs = {{"hidden_size", width}};
     if (both) attrs.emplace_back("direction", "bidirectional");
     if (kind.op == "gru") attrs.emplace_back("linear_before_reset", int64_t{1});
@@ -81,7 +85,7 @@ void map_recurrent(Call& c) {
     // [T, directions, B, H] -> [T, B, directions * H]
     if (both) {
       const ValueId moved = c.transpose(out[0], {0, 2, 1, 3});
-      x = c.reshape(moved, {c.size_of(moved, 0), c.size_of(moved, 1), Scalar::of_int(directions * width)});
+      x = c.reshape(moved, {c.size_of(moved, 0), c.size_of(moved, 1), Scalar::of_int(directions * out_width.size)});
     } else {
       x = c.squeeze(out[0], {1});
     }

@@ -10,8 +10,6 @@ import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from pinnace import _core
-
 if TYPE_CHECKING:
     import torch
 
@@ -111,7 +109,8 @@ def _layers(
     train: bool,
     bidirectional: bool,
 ) -> tuple[torch.Tensor, ...]:
-    """As torch's function of that name on packed sequences: y [T * B, D * H], h [L * D, B, H], and c for an LSTM.
+    """As torch's function of that name on packed sequences: y [T * B, D * H], h [L * D, B, H], and c for an LSTM,
+    of which a projection makes y and h narrower than H.
 
     Steps behind a sequence's end come after all of its own: what they compute reaches no others. The backward direction
     reads each sequence from its own last step on.
@@ -120,8 +119,6 @@ def _layers(
 
     directions, is_lstm = 2 if bidirectional else 1, name == "lstm"
     each = len(weights) // (num_layers * directions)
-    if each not in (2, 4):
-        raise _core.ConversionError("an LSTM with proj_size on packed sequences is not supported: give it padded ones")
     x = data.reshape(sizes.steps, sizes.lengths.shape[0], *data.shape[1:])
     step = torch.arange(sizes.steps, device=x.device)[:, None]
     inside, last = _inside(sizes), (sizes.lengths - 1)[None]

@@ -100,22 +100,27 @@ struct Plan {
   bool streamed;
   float clip;
   UnaryF32 maps[2][3];
-  int64_t T, B, I, H;
+  int64_t T, B, I, H, P;
   int32_t lanes, block;  ///< floats in a register, hidden units in a block
   int64_t padded;        ///< H, rounded up to whole registers
   int64_t blocks;        ///< of one direction
+  bool projected;        ///< a step then has a second part, which makes h of what is H wide
+  int64_t h_padded;      ///< P, rounded up likewise
+  int64_t h_blocks;      ///< of one direction's projection; 0 without
   // One direction: W with the biases that go before the product, R, the other biases or P.
-  int64_t w_floats, r_floats, extra_floats;
+  // The projection with zeros for its biases.
+  int64_t w_floats, r_floats, extra_floats, projection_floats;
 
   int64_t columns() const { return gates * padded; }
-  int64_t direction_floats() const { return w_floats + r_floats + extra_floats; }
+  int64_t direction_floats() const { return w_floats + r_floats + extra_floats + projection_floats; }
   /// Whole blocks, then 2 registers, then 1.
-  Block block_at(int64_t i) const {
-    const int64_t whole = padded / block;
+  Block block_at(int64_t i) const { return block_at(i, padded); }
+  Block block_at(int64_t i, int64_t width) const {
+    const int64_t whole = width / block;
     if (i < whole) return {i * block, block};
     int64_t first = whole * block;
     for (;;) {
-      const auto units = static_cast<int32_t>(padded - first >= 2 * lanes ? 2 * lanes : lanes);
+      const auto units = static_cast<int32_t>(width - first >= 2 * lanes ? 2 * lanes : lanes);
       if (i-- == whole) return {first, units};
       first += units;
     }
@@ -124,7 +129,9 @@ struct Plan {
   int64_t chunk() const {
     return std::clamp<int64_t>((int64_t{1} << 19) / (directions * B * columns()), 16, std::max<int64_t>(T, 16));
   }
-  int64_t state_floats() const { return directions * B * padded; }
+  /// Floats of one state, h or as wide as the cell.
+  int64_t state_floats() const { return directions * B * state_width(); }
+  int64_t state_width() const { return std::max(padded, h_padded); }
 };
 constexpr int64_t kPlanFloats = (sizeof(Plan) + 63) / 64 * 16;
 
@@ -146,7 +153,9 @@ bool plan_of(const KernelNode& node, const InstructionSet& isa, Plan* plan) {
   p.B = sizes->B.size;
   p.I = sizes->I.size;
   p.H = sizes->H.size;
-  if (p.T < 1 || p.B < 1 || p.I < 1 || p.H < 1) return false;
+  p.P = sizes->P.size;
+  p.projected = sizes->projected;
+  if (p.T < 1 || p.B < 1 || p.I < 1 || p.H < 1 || p.P < 1) return false;
   const size_t each = defaults_of(node).size();
   for (size_t i = 0; i < activations->size(); ++i) {
     if (!map_of_gate((*activations)[i], &p.maps[i / each][i % each])) return false;
@@ -158,13 +167,19 @@ bool plan_of(const KernelNode& node, const InstructionSet& isa, Plan* plan) {
   p.lanes = isa.loops->lanes;
   p.block = (p.gates == 1 ? 4 : 2) * p.lanes;
   p.padded = (p.H + p.lanes - 1) / p.lanes * p.lanes;
-  const int64_t rest = p.padded % p.block / p.lanes;
-  p.blocks = p.padded / p.block + rest / 2 + rest % 2;
+  const auto blocks_of = [&](int64_t width) {
+    const int64_t rest = width % p.block / p.lanes;
+    return width / p.block + rest / 2 + rest % 2;
+  };
+  p.blocks = blocks_of(p.padded);
+  p.h_padded = (p.P + p.lanes - 1) / p.lanes * p.lanes;
+  p.h_blocks = p.projected ? blocks_of(p.h_padded) : 0;
   p.streamed = p.T * p.B <= 2;
   p.w_floats = p.streamed ? p.columns() + isa.floats(isa.rows(p.I) * p.columns())
                           : panel_floats(*isa.tiles, padded_columns(*isa.tiles, p.columns()), p.I);
-  p.r_floats = isa.floats(isa.rows(p.H) * p.columns());
+  p.r_floats = isa.floats(isa.rows(p.P) * p.columns());
   p.extra_floats = p.peepholes ? 3 * p.padded : p.kind == RecurrentKind::kGru ? p.padded : 0;
+  p.projection_floats = p.projected ? isa.floats(isa.rows(p.H) * p.h_padded) + p.h_padded : 0;
   return true;
 }
 
@@ -196,16 +211,19 @@ bool valid(const KernelNode& node, const std::byte* packed) {
 }
 
 /// Rows [gate][H] of `from` [.., K], gates [first_gate, first_gate + gates), as [block][K][gates][units]; with `pairs`
-/// as [block][K / 2][gates][units][2].
-void pack_matrix(const Plan& p, const float* from, int64_t K, int first_gate, int gates, bool pairs, float* to) {
+/// as [block][K / 2][gates][units][2]. With `projection` its rows [P] instead.
+void pack_matrix(const Plan& p, const float* from, int64_t K, int first_gate, int gates, bool pairs, float* to,
+                 bool projection = false) {
+  const int64_t H = projection ? p.P : p.H, padded = projection ? p.h_padded : p.padded;
+  const int64_t blocks = projection ? p.h_blocks : p.blocks;
   const int64_t pair = pairs ? 2 : 1, rows = (K + pair - 1) / pair * pair;
-  for (int64_t i = 0; i < p.blocks; ++i) {
-    const Block b = p.block_at(i);
+  for (int64_t i = 0; i < blocks; ++i) {
+    const Block b = p.block_at(i, padded);
     const int64_t row = gates * b.units;
     for (int g = 0; g < gates; ++g) {
       for (int64_t u = 0; u < b.units; ++u) {
-        const float* line = from + ((first_gate + g) * p.H + b.first + u) * K;
-        const bool real = b.first + u < p.H;
+        const float* line = from + ((first_gate + g) * H + b.first + u) * K;
+        const bool real = b.first + u < H;
         for (int64_t k = 0; k < rows; ++k) {
           to[(k / pair * row + g * b.units + u) * pair + k % pair] = real && k < K ? line[k] : 0;
         }
@@ -248,10 +266,11 @@ Status pack(const KernelNode& node, std::byte* packed) {
   const auto* r = static_cast<const float*>(node.input_data(2));
   const auto* b = node.has_input(3) ? static_cast<const float*>(node.input_data(3)) : nullptr;
   const auto* holes = p.peepholes ? static_cast<const float*>(node.input_data(7)) : nullptr;
+  const auto* projection = p.projected ? static_cast<const float*>(node.input_data(8)) : nullptr;
   PINNACE_ASSIGN(auto biases, Scratch<float>::allocate(G + p.columns(), node.label()));
   // Matrices, then one panel of the widest tile, before they are put where they belong.
-  PINNACE_ASSIGN(auto dense, Scratch<float>::allocate(isa.rows(std::max(p.I, p.H)) * p.columns() + p.I * kMostColumns,
-                                                      node.label()));
+  const int64_t most = std::max(isa.rows(std::max(p.I, p.P)) * p.columns(), isa.rows(p.H) * p.h_padded);
+  PINNACE_ASSIGN(auto dense, Scratch<float>::allocate(most + p.I * kMostColumns, node.label()));
   const auto put_matrix = [&](const float* from, int64_t K, int first_gate, int gates, float* to) {
     pack_matrix(p, from, K, first_gate, gates, isa.pairs, dense.data());
     return put_weights(isa, dense.data(), isa.rows(K) * gates * p.padded, to);
@@ -292,10 +311,10 @@ Status pack(const KernelNode& node, std::byte* packed) {
     }
     float* matrix = at + p.w_floats;
     if (p.kind == RecurrentKind::kGruReset) {
-      float* update = put_matrix(r + d * G * p.H, p.H, 0, 2, matrix);
-      put_matrix(r + d * G * p.H, p.H, 2, 1, update);
+      float* update = put_matrix(r + d * G * p.P, p.P, 0, 2, matrix);
+      put_matrix(r + d * G * p.P, p.P, 2, 1, update);
     } else {
-      put_matrix(r + d * G * p.H, p.H, 0, p.gates, matrix);
+      put_matrix(r + d * G * p.P, p.P, 0, p.gates, matrix);
     }
     float* extra = matrix + p.r_floats;
     if (p.kind == RecurrentKind::kGru) {
@@ -303,12 +322,17 @@ Status pack(const KernelNode& node, std::byte* packed) {
     } else if (holes) {
       pack_vector(p, holes + d * 3 * p.H, 3, extra);
     }
+    if (projection) {
+      pack_matrix(p, projection + d * p.P * p.H, p.H, 0, 1, isa.pairs, dense.data(), true);
+      float* zeros = put_weights(isa, dense.data(), isa.rows(p.H) * p.h_padded, extra + p.extra_floats);
+      std::fill_n(zeros, p.h_padded, 0.0f);
+    }
   }
   if (p.streamed) std::fill_n(at, 16, 0.0f);
   return {};
 }
 
-/// Floats of scratch: input parts, two states (before and after a step), cells, reset states.
+/// Floats of scratch: input parts, two states (before and after a step), cells, reset states or what is projected.
 int64_t scratch_floats(const Plan& p) {
   const int64_t steps = std::min(p.chunk(), p.T);
   return p.directions * p.B * steps * p.columns() + 4 * p.state_floats();
@@ -338,22 +362,29 @@ class Run {
   void operator()() {
     load_states();
     const int64_t chunk = std::min(p_.chunk(), p_.T);
-    const int phases = p_.kind == RecurrentKind::kGruReset ? 2 : 1;
+    const int phases = p_.kind == RecurrentKind::kGruReset || p_.projected ? 2 : 1;
     for (first_ = 0; first_ < p_.T; first_ += chunk) {
       last_ = std::min(p_.T, first_ + chunk);
       chunk_ = chunk;
       if (!p_.streamed) project();
-      const int64_t items = p_.directions * p_.blocks;
-      const int64_t products = p_.directions * p_.B * p_.columns() * (p_.H + (p_.streamed ? p_.I : 0));
+      const int64_t blocks[] = {p_.blocks, p_.projected ? p_.h_blocks : p_.blocks};
+      const int64_t items = p_.directions * std::max(blocks[0], blocks[1]);
+      const int64_t products =
+          p_.directions * p_.B * (p_.columns() * (p_.P + (p_.streamed ? p_.I : 0)) + (p_.projected ? p_.H * p_.P : 0));
       // A step of less than a microsecond, or a loop of less than a job of the pool, is not worth sharing.
       const int64_t worth = products * (last_ - first_) < (1 << 17) ? 1 : 1 + products / (1 << 15);
       StepTeam team(static_cast<int>(std::min<int64_t>({context_.threads, items, worth})), (last_ - first_) * phases);
       team.run(context_, [&](int64_t step, int part) {
-        const int64_t begin = items * part / team.parts(), end = items * (part + 1) / team.parts();
+        const int phase = static_cast<int>(step % phases);
+        const int64_t own = blocks[phase], all = p_.directions * own;
+        const int64_t begin = all * part / team.parts(), end = all * (part + 1) / team.parts();
         for (int64_t at = begin; at < end; ++at) {
           const int64_t item = step & 1 ? begin + end - 1 - at : at;
-          advance(first_ + step / phases, static_cast<int>(step % phases), item / p_.blocks,
-                  p_.block_at(item % p_.blocks));
+          if (phase == 1 && p_.projected) {
+            project_state(first_ + step / phases, item / own, p_.block_at(item % own, p_.h_padded));
+          } else {
+            advance(first_ + step / phases, phase, item / own, p_.block_at(item % own));
+          }
         }
       });
     }
@@ -364,17 +395,15 @@ class Run {
   bool given(size_t i) const { return i < in_.size() && in_[i].present(); }
   int64_t length(int64_t b) const { return lengths_ ? lengths_[b] : p_.T; }
   bool backwards(int64_t d) const { return p_.reverse || d == 1; }
-  int64_t state(int64_t d, int64_t b) const { return (d * p_.B + b) * p_.padded; }
+  int64_t state(int64_t d, int64_t b) const { return (d * p_.B + b) * p_.state_width(); }
   float* h(int64_t d, int64_t b, int64_t step) const { return h_ + (step & 1) * p_.state_floats() + state(d, b); }
-  int64_t outer_state(int64_t d, int64_t b) const {
-    return (p_.batch_first ? b * p_.directions + d : d * p_.B + b) * p_.H;
-  }
+  int64_t outer_state(int64_t d, int64_t b) const { return p_.batch_first ? b * p_.directions + d : d * p_.B + b; }
   const float* x(int64_t b, int64_t t) const {
     return in_[0].data<float>() + (p_.batch_first ? b * p_.T + t : t * p_.B + b) * p_.I;
   }
   float* y(int64_t d, int64_t b, int64_t t) const {
     return out_[0].data<float>() +
-           (p_.batch_first ? (b * p_.T + t) * p_.directions + d : (t * p_.directions + d) * p_.B + b) * p_.H;
+           (p_.batch_first ? (b * p_.T + t) * p_.directions + d : (t * p_.directions + d) * p_.B + b) * p_.P;
   }
   const float* direction(int64_t d) const { return constants_ + d * p_.direction_floats(); }
 
@@ -392,23 +421,25 @@ class Run {
     return parts_ + ((merged_ ? at * p_.B + b : b * chunk_ + at) + d * p_.B * chunk_) * p_.columns();
   }
 
+  size_t h_bytes() const { return sizeof(float) * static_cast<size_t>(p_.P); }
+  size_t c_bytes() const { return sizeof(float) * static_cast<size_t>(p_.H); }
+
   void load_states() {
     std::memset(h_, 0, sizeof(float) * static_cast<size_t>(4 * p_.state_floats()));
-    const size_t bytes = sizeof(float) * static_cast<size_t>(p_.H);
     for (int64_t d = 0; d < p_.directions; ++d) {
       for (int64_t b = 0; b < p_.B; ++b) {
-        if (given(5)) std::memcpy(h(d, b, 0), in_[5].data<float>() + outer_state(d, b), bytes);
-        if (given(6)) std::memcpy(c_ + state(d, b), in_[6].data<float>() + outer_state(d, b), bytes);
+        if (given(5)) std::memcpy(h(d, b, 0), in_[5].data<float>() + outer_state(d, b) * p_.P, h_bytes());
+        if (given(6)) std::memcpy(c_ + state(d, b), in_[6].data<float>() + outer_state(d, b) * p_.H, c_bytes());
       }
     }
   }
 
   void store_states() const {
-    const size_t bytes = sizeof(float) * static_cast<size_t>(p_.H);
     for (int64_t d = 0; d < p_.directions; ++d) {
       for (int64_t b = 0; b < p_.B; ++b) {
-        if (out_.size() > 1) std::memcpy(out_[1].data<float>() + outer_state(d, b), h(d, b, p_.T), bytes);
-        if (out_.size() > 2) std::memcpy(out_[2].data<float>() + outer_state(d, b), c_ + state(d, b), bytes);
+        const int64_t at = outer_state(d, b);
+        if (out_.size() > 1) std::memcpy(out_[1].data<float>() + at * p_.P, h(d, b, p_.T), h_bytes());
+        if (out_.size() > 2) std::memcpy(out_[2].data<float>() + at * p_.H, c_ + state(d, b), c_bytes());
       }
     }
   }
@@ -456,8 +487,8 @@ class Run {
     b.gates = p_.kind == RecurrentKind::kGruReset ? 2 - phase : p_.gates;
     b.units = block.units;
     b.valid = static_cast<int32_t>(std::min<int64_t>(block.units, p_.H - block.first));
-    b.matrix = r + isa.floats(isa.rows(p_.H) * ((phase == 1 ? 2 * p_.padded : 0) + b.gates * block.first));
-    b.K = p_.H;
+    b.matrix = r + isa.floats(isa.rows(p_.P) * ((phase == 1 ? 2 * p_.padded : 0) + b.gates * block.first));
+    b.K = p_.P;
     b.extra = p_.kind == RecurrentKind::kGru ? r + p_.r_floats + block.first
               : p_.peepholes                 ? r + p_.r_floats + 3 * block.first
                                              : nullptr;
@@ -476,7 +507,7 @@ class Run {
       const float* before = h(d, k, i) + block.first;
       float* after = h(d, k, i + 1) + block.first;
       if (i >= length(k)) {  // over: the state stays, y is 0
-        if (resets) continue;
+        if (resets || p_.projected) continue;
         std::memcpy(after, before, sizeof(float) * static_cast<size_t>(block.units));
         std::memset(y(d, k, i) + block.first, 0, sizeof(float) * static_cast<size_t>(b.valid));
         continue;
@@ -502,12 +533,49 @@ class Run {
       rows[b.row_count++] = {phase == 1 ? reset : h(d, k, i),
                              input,
                              before,
-                             resets ? reset + block.first : after,
+                             resets || p_.projected ? reset + block.first : after,
                              c_ + state(d, k) + block.first,
-                             resets ? nullptr : y(d, k, t) + block.first};
+                             resets || p_.projected ? nullptr : y(d, k, t) + block.first};
       if (b.row_count == kRows) flush();
     }
     flush();
+  }
+
+  /// The second part of step i, of one block of the projection: h of what advance() left in `reset_`.
+  void project_state(int64_t i, int64_t d, const Block& block) const {
+    const float* matrix = direction(d) + p_.w_floats + p_.r_floats + p_.extra_floats;
+    const auto valid = static_cast<size_t>(std::min<int64_t>(block.units, p_.P - block.first));
+    RecurrentRowF32 rows[kRows];
+    RecurrentBlockF32 b{};
+    b.kind = RecurrentKind::kProject;
+    b.gates = 1;
+    b.units = block.units;
+    b.matrix = matrix + isa.floats(isa.rows(p_.H) * block.first);
+    b.K = p_.H;
+    b.extra = matrix + isa.floats(isa.rows(p_.H) * p_.h_padded) + block.first;
+    b.rows = rows;
+    for (int64_t first = 0; first < p_.B; first += kRows) {
+      const int64_t last = std::min(p_.B, first + kRows);
+      b.row_count = 0;
+      for (int64_t k = first; k < last; ++k) {
+        if (i >= length(k)) continue;
+        RecurrentRowF32& row = rows[b.row_count++];
+        row = {};
+        row.vector = reset_ + state(d, k);
+        row.before = h(d, k, i + 1) + block.first;
+      }
+      if (b.row_count) isa.block(b);
+      for (int64_t k = first; k < last; ++k) {
+        float* after = h(d, k, i + 1) + block.first;
+        if (i >= length(k)) {  // over: the state stays, y is 0
+          std::memcpy(after, h(d, k, i) + block.first, sizeof(float) * static_cast<size_t>(block.units));
+          std::memset(y(d, k, i) + block.first, 0, sizeof(float) * valid);
+          continue;
+        }
+        const int64_t t = backwards(d) ? length(k) - 1 - i : i;
+        std::memcpy(y(d, k, t) + block.first, after, sizeof(float) * valid);
+      }
+    }
   }
 
   static constexpr int kRows = 16;
@@ -545,7 +613,7 @@ constexpr CpuKernel make() {
   return {.takes = takes<isa>,
           .packed_bytes = packed_bytes<isa>,
           .pack = pack<isa>,
-          .packs = 0b10001110,
+          .packs = 0b1'1000'1110,
           .stores = isa.precision == Precision::kFp32,
           .valid = valid<isa>,
           .precision = isa.precision,

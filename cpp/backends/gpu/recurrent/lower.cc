@@ -133,6 +133,7 @@ Status lower_cell(NodeLowering& n, const Cell& cell) {
   PINNACE_TRY(check_operands(n));
   std::vector<TensorType> types(static_cast<size_t>(n.view().output_count()));
   PINNACE_ASSIGN(const Recurrent r, check_recurrent(n.view(), cell.gates, types));
+  if (r.projected) return n.refuse(Rule::kAttribute, "a projection");
   PINNACE_ASSIGN(const auto activations, gate_activations(n.view(), cell.defaults));
   const int64_t D = r.directions, T = r.T.size, B = r.B.size, I = r.I.size, H = r.H.size, G = cell.gates * H;
   if (H > kMostHidden) return n.refuse(Rule::kAttribute, str_cat(H, " hidden units, has ", kMostHidden));

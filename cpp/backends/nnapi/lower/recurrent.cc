@@ -45,6 +45,7 @@ Result<RecurrentLowering> RecurrentLowering::open(NodeLowering& n, int gates,
   std::vector<TensorType> types(static_cast<size_t>(n.view().output_count()));
   PINNACE_ASSIGN(const Recurrent sizes, check_recurrent(n.view(), gates, types));
   PINNACE_ASSIGN(made.activations, gate_activations(n.view(), defaults));
+  if (sizes.projected) return n.refuse(Rule::kAttribute, "a projection");
   made.T = static_cast<uint32_t>(sizes.T.size);
   made.B = static_cast<uint32_t>(sizes.B.size);
   made.I = static_cast<uint32_t>(sizes.I.size);
