@@ -60,3 +60,20 @@ def test_convolutions_and_products() -> None:
     net = nn.Sequential(nn.Conv2d(16, 24, 3, padding=1), nn.ReLU(), nn.Conv2d(24, 16, 3, padding=1, groups=8))
     axes = {2: pn.Dim("height", 4, 32), 3: pn.Dim("width", 4, 32)}
     check(net, torch.randn(1, 16, 9, 10), axes, [(1, 16, s, t) for s, t in ((4, 31), (16, 13), (11, 12), (12, 12))])
+
+
+@pytest.mark.parametrize("spatial", [1, 2, 3])
+@pytest.mark.parametrize("cells", [1, 3, 7])
+def test_adaptive_max_pool(spatial: int, cells: int) -> None:
+    """Sizes that are multiples of the cells, others, and fewer elements than cells; with places and without."""
+    open_axes = {2 + i: pn.Dim(f"size{i}", 2, 32) for i in range(spatial)}
+    shapes = [(2, 3, *([n, n + 5, n + 2][:spatial])) for n in (2, 6, 7, 13)]
+    plain = getattr(nn, f"AdaptiveMaxPool{spatial}d")(cells)
+    check(plain, torch.randn(2, 3, *[9] * spatial), open_axes, shapes)
+    pool = getattr(F, f"adaptive_max_pool{spatial}d")
+
+    def with_places(x: Tensor) -> Any:
+        values, places = pool(x, cells, return_indices=True)
+        return values + places.to(x.dtype)
+
+    check(Call(with_places), torch.randn(2, 3, *[9] * spatial), open_axes, shapes)

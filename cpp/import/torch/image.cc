@@ -100,8 +100,8 @@ void map_affine_grid(Call& c) {
   c.output(c.add("affine_grid", {theta, c.size_values(size)}, {{"align_corners", c.boolean("align_corners", false)}}));
 }
 
-// The largest element of each cell and its place in the plane, one axis after another from the last: cells of unequal
-// size repeat their last element, which changes no maximum.
+// The largest element of each cell and its place in the plane. Of known sizes one axis after another from the last,
+// which other processors take too: cells of unequal size repeat their last element, which changes no maximum.
 void map_adaptive_max_pool(Call& c) {
   const int spatial = c.parameter()[0] - '0';
   bool single;
@@ -110,12 +110,23 @@ void map_adaptive_max_pool(Call& c) {
   if (!c.ok()) return;
   Ints from;
   int64_t plane = 1;
+  bool known = true;
   for (int i = 0; i < spatial; ++i) {
     const Dim d = c.dim(x, i + 2);
-    if (!d.known() || d.size < 1 || size[static_cast<size_t>(i)] < 0 || d.size > (1 << 20))
-      return c.fail("adaptive max pool of a symbolic size", to_string(c.type(x)));
+    known = known && d.known();
+    if ((d.known() && d.size < 1) || size[static_cast<size_t>(i)] < 0 || d.size > (1 << 20))
+      return c.fail("adaptive max pool of a size of 0, or this large", to_string(c.type(x)));
     from.push_back(d.size);
     plane *= d.size;
+  }
+  if (!known) {
+    const bool places = c.reads(1), whole = std::all_of(size.begin(), size.end(), [](int64_t n) { return n == 1; });
+    const std::vector<ValueId> y = whole && !places
+                                       ? c.add_many("global_max_pool", {x}, 1)
+                                       : c.add_many("adaptive_max_pool", {x}, places ? 2 : 1, {{"output_size", size}});
+    if (!c.ok()) return;
+    const auto plain = [&](ValueId id) { return single ? c.squeeze(id, {0}) : id; };
+    return c.outputs({plain(y[0]), places ? plain(y[1]) : kNoValue});
   }
   ValueId place = c.add("range", {c.constant_int(0), c.constant_int(plane), c.constant_int(1)});
   std::vector<Scalar> shape = c.sizes_of(x);
