@@ -222,13 +222,21 @@ def test_what_is_not_mapped_is_refused_by_name(tmp_path: Path) -> None:
     assert "operator not mapped for complex tensors" in text
 
 
-def test_writes_into_views_of_complex_tensors_are_refused(tmp_path: Path) -> None:
+def test_writes_into_views_of_complex_tensors(tmp_path: Path) -> None:
+    """Also through their parts; refused where parts are written in a form that lists places."""
+
     def written(x: Tensor) -> Tensor:
         z = torch.fft.rfft(x)
         torch.view_as_real(z).mul_(2)
         return torch.abs(z)
 
-    text = refusal(Of(written), (torch.randn(4),), tmp_path / "m.pt2")
+    def by_places(x: Tensor) -> Tensor:
+        z = torch.fft.fft(x)
+        z.real.diagonal().mul_(2)
+        return torch.abs(z)
+
+    check(Of(written), (torch.randn(4),), tmp_path / "m.pt2")
+    text = refusal(Of(by_places), (torch.randn(4, 4),), tmp_path / "n.pt2")
     assert "writes into a view of a complex tensor" in text
 
 

@@ -94,9 +94,11 @@ void find_written(const GraphDef& def, std::map<std::string, std::string> roots,
 }
 
 /// Operators of ATen that draw random numbers, without the underscore of those that do in place; sorted.
-constexpr std::string_view kRandom[] = {
-    "bernoulli", "binomial",  "cauchy",  "exponential",  "geometric", "log_normal", "multinomial", "normal", "poisson",
-    "rand",      "rand_like", "randint", "randint_like", "randn",     "randn_like", "randperm",    "random", "uniform"};
+constexpr std::string_view kRandom[] = {"bernoulli",  "binomial",    "cauchy",       "exponential", "geometric",
+                                        "log_normal", "multinomial", "normal",       "poisson",     "rand",
+                                        "rand_like",  "randint",     "randint_like", "randn",       "randn_like",
+                                        "random",     "randperm",    "uniform"};
+static_assert(std::ranges::is_sorted(kRandom));
 
 bool is_random(std::string_view op) {
   constexpr std::string_view kAten = "aten.";
@@ -160,7 +162,9 @@ void Builder::bind_results(Call& call, Scope& scope, const NodeDef& node, bool i
     if (!before) return call.fail(before.status());
     ValueId value = call.cast(call.given_outputs()[0], type(*before).dtype);
     if (call.ok() && type(value).shape != type(*before).shape) {
-      if (handle(index).complex) return call.fail("an in-place operator on a complex tensor that broadcasts");
+      if (handle(index).complex) call.mark_pair(*before);
+      if (handle(index).complex && !call.is_pair(value))
+        return call.fail("a real tensor written in place of a complex one");
       value = call.expand(value, call.sizes_of(*before));
     }
     if (!call.ok()) return;

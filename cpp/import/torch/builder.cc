@@ -309,12 +309,16 @@ Status Builder::write(int index, ValueId value, const NodeDef& node) {
   if (first > 0) {
     std::vector<Handle> views;
     for (size_t i = first; i-- > 0;) {
-      if (handle(chain[i]).complex || handle(chain[i + 1]).complex)
-        return invalid("writes into a view of a complex tensor");
+      if (handle(chain[i]).complex != handle(chain[i + 1]).complex)
+        return invalid("writes into a view of a complex tensor's parts, by places");
       if (handle(chain[i]).sharing != Sharing::kSame) views.push_back(handle(chain[i]));
     }
     PINNACE_ASSIGN(const ValueId base, read(chain[first]));
     Call call(*this, *views[0].scope, node, {}, {});
+    if (handle(chain[first]).complex) {
+      call.mark_pair(base);
+      call.mark_pair(value);
+    }
     write_by_places(call, views, base, value);
     if (!call.ok()) return invalid("writes into a view: ", call.rule(), call.value().empty() ? "" : ": ", call.value());
     now[first] = call.given_outputs()[0];
@@ -325,9 +329,10 @@ Status Builder::write(int index, ValueId value, const NodeDef& node) {
       now[i + 1] = now[i];
       continue;
     }
-    if (view.complex || handle(chain[i + 1]).complex) return invalid("writes into a view of a complex tensor");
     PINNACE_ASSIGN(const ValueId base, read(chain[i + 1]));
     Call call(*this, *view.scope, *view.node, {}, {});
+    if (handle(chain[i + 1]).complex) call.mark_pair(base);
+    if (view.complex) call.mark_pair(now[i]);
     write_through_view(call, base, now[i], view.output);
     if (!call.ok()) return invalid("writes into a view: ", call.rule(), call.value().empty() ? "" : ": ", call.value());
     now[i + 1] = call.given_outputs()[0];

@@ -219,19 +219,37 @@ void map_reduce(Call& c) {
   c.output(y);
 }
 
-// Four real products.
 void map_product(Call& c) {
   const DType dtype = c.out_dtype();
   const bool matrix = c.given("mat2");
   const ValueId a = c.cast(c.tensor("self"), dtype);
   const char* other = matrix ? "mat2" : c.given("vec") ? "vec" : c.given("tensor") ? "tensor" : "other";
   const ValueId b = c.cast(c.tensor(other), dtype);
-  if (!c.is_pair(a) || !c.is_pair(b)) return c.fail("a product of a complex and a real tensor");
-  const auto product = [&](ValueId x, ValueId y) { return c.add("mat_mul", {x, y}); };
-  const ValueId ar = part_of(c, a, 0), ai = part_of(c, a, 1);
-  const ValueId br = part_of(c, b, 0), bi = part_of(c, b, 1);
-  c.output(
-      pair_of(c, c.add("sub", {product(ar, br), product(ai, bi)}), c.add("add", {product(ar, bi), product(ai, br)})));
+  c.output(matrix_product(c, a, b));
+}
+
+// input times the transposed weight, and a bias
+void map_linear(Call& c) {
+  const DType dtype = c.out_dtype();
+  const ValueId x = as_pair(c, c.cast(c.tensor("input"), dtype)), w = as_pair(c, c.cast(c.tensor("weight"), dtype));
+  const ValueId bias = c.optional_tensor("bias");
+  if (!c.ok()) return;
+  const ValueId y = matrix_product(c, x, c.swap(w, 0, 1));
+  c.output(bias == kNoValue ? y : on_parts(c, "add", y, as_pair(c, c.cast(bias, dtype))));
+}
+
+// self * beta + a b * alpha; the parameter names a
+void map_sum_and_product(Call& c) {
+  const DType dtype = c.out_dtype();
+  const bool batches = c.parameter() == "batch1";
+  const ValueId self = as_pair(c, c.cast(c.tensor("self"), dtype));
+  const ValueId a = as_pair(c, c.cast(c.tensor(c.parameter()), dtype));
+  const ValueId b = as_pair(c, c.cast(c.tensor(batches ? "batch2" : "mat2"), dtype));
+  if (!c.ok()) return;
+  const auto times = [&](ValueId x, std::string_view name) {
+    return c.given(name) ? multiply(c, x, term(c, name, dtype)) : x;
+  };
+  c.output(on_parts(c, "add", times(matrix_product(c, a, b), "alpha"), times(self, "beta")));
 }
 
 // zeros, ones, full and their relatives
@@ -258,6 +276,14 @@ void map_scalar_tensor(Call& c) {
   c.output(as_pair(c, term(c, "s", c.out_dtype())));
 }
 
+void map_fill(Call& c) {
+  const ValueId self = c.tensor("self");
+  const DType dtype = c.dtype_of(self);
+  if (!c.is_pair(self)) return c.fail("a real tensor filled with a complex number");
+  const ValueId value = c.parameter() == "zero" ? c.constant(0, dtype) : term(c, "value", dtype);
+  c.output(c.expand(as_pair(c, value), c.sizes_of(self)));
+}
+
 void map_copy(Call& c) {  // self takes the elements of src
   const ValueId self = c.tensor("self"), source = as_pair(c, term(c, "src", c.dtype_of(self)));
   c.ignore({"non_blocking"});
@@ -273,8 +299,10 @@ constexpr Mapping kMappings[] = {
     {"aten.abs", map_abs, ""},
     {"aten.absolute", map_abs, ""},
     {"aten.add", map_sum, "add"},
+    {"aten.addmm", map_sum_and_product, "mat1"},
     {"aten.adjoint", map_adjoint, ""},
     {"aten.angle", map_angle, ""},
+    {"aten.baddbmm", map_sum_and_product, "batch1"},
     {"aten.bmm", map_product, ""},
     {"aten.cat", map_cat, ""},
     {"aten.complex", map_make, ""},
@@ -287,9 +315,11 @@ constexpr Mapping kMappings[] = {
     {"aten.dot", map_product, ""},
     {"aten.eq", map_equal, ""},
     {"aten.exp", map_exp, ""},
+    {"aten.fill", map_fill, ""},
     {"aten.full", map_full, "full"},
     {"aten.full_like", map_full, "full_like"},
     {"aten.imag", map_part, "imag"},
+    {"aten.linear", map_linear, ""},
     {"aten.log", map_log, ""},
     {"aten.mH", map_adjoint, ""},
     {"aten.masked_fill", map_where, "fill"},
@@ -327,14 +357,18 @@ constexpr Mapping kMappings[] = {
     {"aten.view_as_complex", map_same_elements, ""},
     {"aten.view_as_real", map_same_elements, ""},
     {"aten.where", map_where, ""},
+    {"aten.zero", map_fill, "zero"},
     {"aten.zeros", map_full, "zeros"},
     {"aten.zeros_like", map_full, "zeros_like"},
 };
 static_assert(sorted(kMappings));
 
-constexpr std::string_view kMoves[] = {
+constexpr std::string_view kOfBoth[] = {
     "aten._assert_tensor_metadata",
+    "aten._index_put_impl",
     "aten._reshape_alias",
+    "aten._unsafe_index",
+    "aten._unsafe_index_put",
     "aten._unsafe_view",
     "aten.alias",
     "aten.broadcast_to",
@@ -345,7 +379,9 @@ constexpr std::string_view kMoves[] = {
     "aten.detach",
     "aten.detach_",
     "aten.diagonal",
+    "aten.diagonal_scatter",
     "aten.dsplit",
+    "aten.einsum",
     "aten.expand",
     "aten.expand_as",
     "aten.flatten",
@@ -354,6 +390,9 @@ constexpr std::string_view kMoves[] = {
     "aten.flipud",
     "aten.hsplit",
     "aten.index",
+    "aten.index_add",
+    "aten.index_copy",
+    "aten.index_put",
     "aten.index_select",
     "aten.lift",
     "aten.lift_fresh",
@@ -371,7 +410,9 @@ constexpr std::string_view kMoves[] = {
     "aten.reshape_as",
     "aten.roll",
     "aten.select",
+    "aten.select_scatter",
     "aten.slice",
+    "aten.slice_scatter",
     "aten.split",
     "aten.split_with_sizes",
     "aten.squeeze",
@@ -394,7 +435,7 @@ constexpr std::string_view kMoves[] = {
     "aten.view_as",
     "aten.vsplit",
 };
-static_assert(std::is_sorted(std::begin(kMoves), std::end(kMoves)));
+static_assert(std::is_sorted(std::begin(kOfBoth), std::end(kOfBoth)));
 
 }  // namespace
 
@@ -402,8 +443,8 @@ std::span<const Mapping> complex_mappings() {
   return kMappings;
 }
 
-bool moves_pairs(std::string_view target) {
-  return std::binary_search(std::begin(kMoves), std::end(kMoves), target);
+bool takes_pairs(std::string_view target) {
+  return std::binary_search(std::begin(kOfBoth), std::end(kOfBoth), target);
 }
 
 ValueId part_of(Call& c, ValueId pair, int which) {
@@ -438,6 +479,20 @@ ValueId pair_of(Call& c, ValueId real) {
       c.add("pad", {c.unsqueeze(real, {last}), c.constant_ints(pads), c.constant_int(0, c.dtype_of(real))});
   c.mark_pair(y);
   return y;
+}
+
+ValueId matrix_product(Call& c, ValueId a, ValueId b) {
+  const auto product = [&](ValueId x, ValueId y) { return c.add("mat_mul", {x, y}); };
+  if (!c.is_pair(a) && !c.is_pair(b)) return product(a, b);
+  if (!c.is_pair(b)) return pair_of(c, product(part_of(c, a, 0), b), product(part_of(c, a, 1), b));
+  if (!c.is_pair(a)) return pair_of(c, product(a, part_of(c, b, 0)), product(a, part_of(c, b, 1)));
+  const ValueId ar = part_of(c, a, 0), ai = part_of(c, a, 1);
+  const ValueId br = part_of(c, b, 0), bi = part_of(c, b, 1);
+  return pair_of(c, c.add("sub", {product(ar, br), product(ai, bi)}), c.add("add", {product(ar, bi), product(ai, br)}));
+}
+
+ValueId paired(Call& c, ValueId model, ValueId id) {
+  return c.is_pair(model) && !c.is_pair(id) ? pair_of(c, id) : id;
 }
 
 ValueId conjugate(Call& c, ValueId pair) {

@@ -152,7 +152,7 @@ ValueId scatter_rows(Call& c, ValueId x, ValueId index, ValueId values, bool acc
 
 void map_index_put(Call& c) {
   const ValueId x = c.tensor("self");
-  ValueId values = c.cast(c.tensor("values"), c.dtype_of(x));
+  ValueId values = paired(c, x, c.cast(c.tensor("values"), c.dtype_of(x)));
   const bool accumulate = c.boolean("accumulate", false);
   c.ignore({"unsafe"});
   const std::vector<ValueId> given = c.tensors("indices");
@@ -162,9 +162,10 @@ void map_index_put(Call& c) {
   const bool number = c.rank(values) == 0 || (c.rank(values) == 1 && c.dim(values, 0) == Dim(1));
   if (!accumulate && number && given.size() == 1 && given[0] != kNoValue && c.dtype_of(given[0]) == DType::kBool) {
     Ints behind;
-    for (int i = c.rank(given[0]); i < rank; ++i) behind.push_back(i);
+    for (int i = c.rank(given[0]); i < c.type(x).rank(); ++i) behind.push_back(i);
     const ValueId mask = c.unsqueeze(given[0], behind);
-    return c.output(c.add("where", {mask, c.rank(values) ? c.reshape(values, Ints{}) : values, x}));
+    const ValueId y = c.add("where", {mask, c.rank(values) ? c.reshape(values, Ints{}) : values, x});
+    return c.output(c.paired_like(x, y));
   }
   const Indices r = read_indices(c, x);
   if (!c.ok()) return;
@@ -183,7 +184,7 @@ void map_index_put(Call& c) {
   for (size_t i = 0; i < order.size(); ++i) back[static_cast<size_t>(order[i])] = static_cast<int64_t>(i);
   values = c.transpose(values, back);
   const ValueId moved = c.transpose(x, first);
-  const ValueId put = scatter_rows(c, moved, index, values, accumulate);
+  const ValueId put = c.paired_like(x, scatter_rows(c, moved, index, values, accumulate));
   Ints undo(first.size());
   for (size_t i = 0; i < first.size(); ++i) undo[static_cast<size_t>(first[i])] = static_cast<int64_t>(i);
   c.output(c.transpose(put, undo));

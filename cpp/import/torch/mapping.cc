@@ -34,7 +34,7 @@ const Mapping* find_mapping(std::string_view target) {
 }
 
 const Mapping* find_complex_mapping(std::string_view target) {
-  if (moves_pairs(target)) return find_mapping(target);
+  if (takes_pairs(target)) return find_mapping(target);
   static constexpr std::array kFamilies = {complex_mappings, complex_spectral_mappings};
   return find_in(kFamilies, target);
 }

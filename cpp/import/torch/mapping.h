@@ -246,8 +246,9 @@ std::span<const Mapping> spectral_mappings();
 /// For nodes with complex tensors: arithmetic on pairs; transforms.
 std::span<const Mapping> complex_mappings();
 std::span<const Mapping> complex_spectral_mappings();
-/// True for operators of the other tables that only move elements, by helpers of Call that keep pairs together.
-bool moves_pairs(std::string_view target);
+/// True for operators of the other tables that take pairs too: those that only move elements, by helpers of Call that
+/// keep pairs together, and sums of products.
+bool takes_pairs(std::string_view target);
 
 /// The function for a target without overload, or null.
 const Mapping* find_mapping(std::string_view target);
@@ -260,6 +261,10 @@ ValueId angle_of(Call& c, ValueId y, ValueId x);
 ValueId pair_of(Call& c, ValueId real, ValueId imaginary);
 ValueId pair_of(Call& c, ValueId real);
 ValueId part_of(Call& c, ValueId pair, int which);
+/// mat_mul, of which either side may be a pair.
+ValueId matrix_product(Call& c, ValueId a, ValueId b);
+/// `id` as a pair if `model` is one.
+ValueId paired(Call& c, ValueId model, ValueId id);
 /// The conjugate of a pair.
 ValueId conjugate(Call& c, ValueId pair);
 

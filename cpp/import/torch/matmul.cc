@@ -82,7 +82,7 @@ Lettered summed(Call& c, Lettered x, const std::string& needed) {
     }
   }
   if (axes.empty()) return x;
-  return {c.add("reduce_sum", {x.id, c.constant_ints(axes)}, {{"keepdims", 0}}), kept};
+  return {c.paired_like(x.id, c.add("reduce_sum", {x.id, c.constant_ints(axes)}, {{"keepdims", 0}})), kept};
 }
 
 /// One product of matrices: letters of both that are needed are batches, the other ones of both are summed over.
@@ -111,7 +111,7 @@ Lettered contracted(Call& c, Lettered a, Lettered b, const std::string& needed) 
   for (char letter : columns) sizes.push_back(size(b, letter));
   const ValueId left = c.reshape(ordered(c, a, batch + rows + inner), {batches, m, k});
   const ValueId right = c.reshape(ordered(c, b, batch + inner + columns), {batches, k, n});
-  return {c.reshape(c.add("mat_mul", {left, right}), sizes), batch + rows + columns};
+  return {c.reshape(matrix_product(c, left, right), sizes), batch + rows + columns};
 }
 
 /// "bij,bjk->bik" on tensors, from left to right. Refused: a letter twice in one operand.

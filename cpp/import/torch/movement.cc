@@ -196,7 +196,7 @@ void map_triangle(Call& c) {
 
 // base with one index, or a range, of an axis replaced
 void map_scatter_view(Call& c) {
-  const ValueId base = c.tensor("self"), source = c.cast(c.tensor("src"), c.dtype_of(base));
+  const ValueId base = c.tensor("self"), source = paired(c, base, c.cast(c.tensor("src"), c.dtype_of(base)));
   const int64_t axis = c.axis("dim", c.rank(base), 0);
   const Dim size = c.dim(base, axis);
   const auto settle = [&](Scalar s) {
@@ -227,7 +227,7 @@ void map_scatter_view(Call& c) {
       for (int64_t i = 0; i < size.size; ++i) {
         from.push_back(i >= start.integer && i < end.integer && (i - start.integer) % step == 0 ? next++ : i);
       }
-      return c.output(c.add("gather", {c.concat({base, source}, axis), c.constant_ints(from)}, {{"axis", axis}}));
+      return c.output(c.gather(c.concat({base, source}, axis), c.constant_ints(from), axis));
     }
   }
   std::vector<ValueId> parts;

@@ -22,7 +22,7 @@ struct Writer {
     }
     const ValueId put = c.add("scatter_nd", {c.swap(x, 0, axis), c.unsqueeze(index, {1}), c.swap(updates, 0, axis)},
                               {{"reduction", reduction}});
-    return c.swap(put, 0, axis);
+    return c.swap(c.paired_like(x, put), 0, axis);
   }
 };
 
@@ -126,11 +126,13 @@ void map_index_write(Call& c) {
   if (c.parameter() == "fill") {
     source = c.full(sizes, c.as_tensor(c.operand("value"), dtype));
   } else {
-    source = c.cast(c.tensor("source"), dtype);
+    source = paired(c, x, c.cast(c.tensor("source"), dtype));
     if (c.rank(source) == rank - 1) source = c.unsqueeze(source, {axis});
     const Scalar alpha = c.scalar("alpha", Scalar::of_int(1));
     if (dtype == DType::kBool && alpha.known && alpha.number() == 0) return c.output(x);
-    if (dtype != DType::kBool && !alpha.is(1)) source = c.add("mul", {source, c.as_tensor({kNoValue, alpha}, dtype)});
+    if (dtype != DType::kBool && !alpha.is(1)) {
+      source = c.paired_like(source, c.add("mul", {source, c.as_tensor({kNoValue, alpha}, dtype)}));
+    }
   }
   const ValueId y = reduced(c, {c, index, axis, true}, x, source, reduction, include_self);
   c.output(scalar ? c.reshape(y, Ints{}) : y);

@@ -73,9 +73,10 @@ ValueId view_of_numbers(Call& c, const Handle& view, std::string_view target, Va
   return kNoValue;
 }
 
-/// The numbers of base's elements, rows first, in its shape; kNoValue if the size is symbolic.
+/// The numbers of base's elements, rows first, in its shape; of a pair those of its numbers. kNoValue if the size is
+/// symbolic.
 ValueId numbers_of(Call& c, ValueId base) {
-  const int64_t count = c.type(base).elements();
+  const int64_t count = c.type(base).elements() / (c.is_pair(base) ? 2 : 1);
   if (count < 0) {
     c.fail("this view cannot be written through", "a tensor of symbolic size");
     return kNoValue;
@@ -88,6 +89,11 @@ ValueId numbers_of(Call& c, ValueId base) {
 ValueId put(Call& c, ValueId base, ValueId places, ValueId written) {
   if (!c.ok()) return base;
   const std::vector<int64_t> flat = {-1};
+  if (c.is_pair(base)) {  // both parts of a number at its place
+    const ValueId rows = c.unsqueeze(c.reshape(places, flat), {1});
+    const ValueId y = c.add("scatter_nd", {c.reshape(base, flat), rows, c.reshape(written, flat)});
+    return c.reshape(c.paired_like(base, y), c.sizes_of(base));
+  }
   const ValueId y =
       c.add("scatter_elements", {c.reshape(base, flat), c.reshape(places, flat), c.reshape(written, flat)});
   return c.reshape(y, c.sizes_of(base));
@@ -153,7 +159,14 @@ void write_through_view(Call& c, ValueId base, ValueId written, size_t output) {
   if (op == "swapaxes")
     return c.output(rank < 2 ? written : c.swap(written, c.axis("axis0", rank), c.axis("axis1", rank)));
   if (op == "t") return c.output(rank < 2 ? written : c.swap(written, 0, 1));
-  if (op == "mT" || op == "adjoint") return c.output(c.swap(written, -2, -1));
+  if (op == "mT" || op == "adjoint" || op == "mH" || op == "matrix_H") {
+    const ValueId y = c.swap(written, -2, -1);
+    return c.output(op != "mT" && c.is_pair(base) ? conjugate(c, y) : y);
+  }
+  if (op == "view_as_real" || op == "view_as_complex") return c.output(written);
+  if ((op == "_conj" || op == "conj") && c.is_pair(base)) return c.output(conjugate(c, written));
+  if (op == "real" && c.is_pair(base)) return c.output(pair_of(c, written, part_of(c, base, 1)));
+  if (op == "imag" && c.is_pair(base)) return c.output(pair_of(c, part_of(c, base, 0), written));
   if (op == "permute") {
     const std::vector<int64_t> order = permutation(c, rank);
     return c.ok() ? c.output(inverse_transpose(c, written, order)) : void();
