@@ -42,6 +42,7 @@ from pinnace.torch.module_call import (
 from pinnace.torch.nnapi_module import load_nnapi, nnapi_part
 from pinnace.torch.own_example import file_example, is_placeholder, program_example
 from pinnace.torch.script import export_script, is_script, is_script_file, open_script
+from pinnace.torch.seeded_random import NOTE, draws_random, seeded
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
 
 
@@ -55,6 +56,7 @@ def load(
     disabled_passes: Sequence[str] = (),
     check_passes: bool = False,
     model_name: str = "",
+    random: str = "refuse",
     cancel: _core.CancelToken | None = None,
 ) -> Model:
     """Imports a model and optimises its graph.
@@ -76,6 +78,9 @@ def load(
     disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each, run on the
                      example inputs, or on seeded ones.
     model_name       which model of an archive with several.
+    random           what becomes of operators that draw random numbers, dropout in training among them: "refuse", by
+                     name; or "seeded", in modules, ExportedPrograms and .pt2 files: they draw from a generator of
+                     pinnace's, whose place is the state `random_position` of a session (docs/using.md).
     cancel           a CancelToken that ends the import with Cancelled; torch's part of it is waited for.
 
     Outputs are the leaves of what the module returns, in order: tensors, and ints as int64 scalars; bools, floats and
@@ -96,19 +101,27 @@ def load(
         "model_name": model_name,
         "ops": custom_ops(),
     }
+    if random not in ("refuse", "seeded"):
+        raise _core.InvalidArgument(f"random must be 'refuse' or 'seeded', is {random!r}")
+    draws = random == "seeded"
     kwargs = dict(example_kwargs or {})
     with _core.CancelScope(cancel):
         if is_script(source):
             return _load_script(source, type(source).__name__, example_inputs, dynamic_shapes, kwargs, options)
         if is_module(source):
-            return _load_module(cached_module(uncompiled(source)), example_inputs, dynamic_shapes, kwargs, options)
+            module = cached_module(uncompiled(source))
+            return _load_module(module, example_inputs, dynamic_shapes, kwargs, options, draws)
         if is_exported(source):
-            return _load_exported(source, example_inputs, dynamic_shapes, kwargs, options)
+            return _load_exported(source, example_inputs, dynamic_shapes, kwargs, options, draws)
         file = model_file(source)
         with file.named():
             if is_script_file(file.path):
                 script = open_script(file.path)
                 return _load_script(script, file.name, example_inputs, dynamic_shapes, kwargs, options)
+            if draws and archive_kind(file.path) == "export":
+                program = open_torch_archive(file.path, model_name).program
+                if draws_random(program):
+                    return _load_exported(program, example_inputs, dynamic_shapes, kwargs, options, draws)
             return _load_file(file, example_inputs, dynamic_shapes, kwargs, options)
 
 
@@ -129,7 +142,12 @@ def _load_script(
 
 
 def _load_module(
-    module: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any]
+    module: Any,
+    example_inputs: Any,
+    dynamic_shapes: Any,
+    kwargs: dict[str, Any],
+    options: dict[str, Any],
+    draws: bool,
 ) -> Model:
     name = type(module).__name__
     args, kwargs = module_call(module, example_inputs, kwargs)
@@ -140,17 +158,29 @@ def _load_module(
     log("info", f"torch exported {name}, in {time.perf_counter() - start:.2f} s")
     options["dim_names"] = dim_names(module, args, kwargs, dynamic_shapes)
     exported = runner.exported if isinstance(runner, LiveSource) else runner
+    if draws and draws_random(exported.program):
+        said.append(NOTE)
+        exported = runner = TorchSource(seeded(exported.program))  # the module itself draws torch's numbers
     return _from_exported(exported, runner, _call_tensors(args, kwargs), name, options, said)
 
 
 def _load_exported(
-    program: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any]
+    program: Any,
+    example_inputs: Any,
+    dynamic_shapes: Any,
+    kwargs: dict[str, Any],
+    options: dict[str, Any],
+    draws: bool,
 ) -> Model:
     _only_for_modules(dynamic_shapes, kwargs, "an exported program has the dimensions that torch.export was given")
-    source = TorchSource(with_one_buffer(program))
-    inputs = one_or_several(example_inputs)
     own = partial(program_example, program)
-    return _from_exported(source, source, inputs, type(program).__name__, options, own=own)
+    program, said = with_one_buffer(program), []
+    if draws and draws_random(program):
+        said.append(NOTE)
+        program = seeded(program)
+    source = TorchSource(program)
+    inputs = one_or_several(example_inputs)
+    return _from_exported(source, source, inputs, type(program).__name__, options, said, own)
 
 
 def _from_exported(

@@ -66,6 +66,7 @@ struct NamedCase {
 const NamedCase kLong[] = {
     {"add", {"f32[1000,1000];f32[1000,1]"}},
     {"adaptive_average_pool", {"f32[1,8,64,64]", "output_size=[60,60]"}},
+    {"adaptive_max_pool", {"f32[1,8,64,64]", "output_size=[60,60]"}},
     {"attention", {"f32[1,4,200,32];f32[1,4,300,32];f32[1,4,300,32]", "", 3}},
     {"average_pool", {"f32[1,1,128,128]", "kernel_shape=[64,64]"}},
     {"bessel_i", {"f32[100000] x10"}},
@@ -100,6 +101,7 @@ const NamedCase kLong[] = {
     {"non_zero", {"f32[1000,1000]"}},
     {"qr", {"f32[4,100,100]", "", 2}},
     {"random_multinomial", {"f32[100,1000];i32{1,2}", "samples=1000"}},
+    {"random_philox", {"i64{1,2};i64{1000000}"}},
     {"reduce_sum", {"f32[1000,1000]"}},
     {"resize", {"f32[1,1,2000,2];none;none;i64{1,1,2,2000}", "mode=\"cubic\", antialias=1"}},
     {"resize", {"f32[1,1,64,64];none;none;i64{1,1,300,300}", "mode=\"cubic\""}},

@@ -92,6 +92,12 @@ void map_linspace(Call& c) {
   c.output(c.cast(y, dtype));
 }
 
+// pinnace::philox of python/pinnace/torch/seeded_random.py
+void map_philox(Call& c) {
+  const ValueId counter = c.tensor("counter");
+  c.output(c.add("random_philox", {counter, c.size_values(c.sizes("sizes"))}, {{"key", c.integer("key")}}));
+}
+
 constexpr Mapping kMappings[] = {
     {"aten.arange", map_arange, ""},
     {"aten.empty", map_full, "empty"},
@@ -113,6 +119,7 @@ constexpr Mapping kMappings[] = {
     {"aten.scalar_tensor", map_scalar_tensor, ""},
     {"aten.zeros", map_full, "zeros"},
     {"aten.zeros_like", map_full, "zeros_like"},
+    {"pinnace.philox", map_philox, ""},
 };
 static_assert(sorted(kMappings));
 
