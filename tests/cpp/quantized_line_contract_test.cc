@@ -276,7 +276,8 @@ TEST(QuantizedContract, DynamicQuantizeLinear) {
 // ---------------------------------------------------------------------------------------------- every operator is here
 
 /// Operators that take stored integers as they are: they move, compare or count them.
-const std::set<std::string_view> kMoves = {"arg_max",
+const std::set<std::string_view> kMoves = {"adaptive_max_pool",
+                                           "arg_max",
                                            "arg_min",
                                            "cast",
                                            "cast_like",

@@ -422,7 +422,7 @@ ZEROS = "{" + ",".join(["0"] * 20) + "}"
         (
             "input %q : f32[1,4,1,8] input %k : f32[1,4,1,8] input %v : f32[1,4,1,6] "
             "input %pk : f32[1,4,7,8] input %pv : f32[1,4,7,6] %y : f32[1,4,1,6], %nk : f32[1,4,8,8], "
-            "%nv : f32[1,4,8,6] = attention(%q, %k, %v, _, %pk, %pv)",
+            "%nv : f32[1,4,8,6] = attention(%q, %k, %v, none, %pk, %pv)",
             4 * 8 * (8 + 6),
         ),
         ("input %x : u8[2,3,4] input %z : i8[4,5] %y : i32[2,3,5] = mat_mul_integer(%x, %z)", 120),

@@ -37,7 +37,7 @@ enum class Precision : uint8_t { kFp32, kFp16, kBf16 };
 
 /// Version of everything that pack() of a kernel with `stores` writes. Packed weights in a file are of use to builds of
 /// the same version only: it goes up whenever one of them changes (tests/cpp/payload_test.cc notices).
-inline constexpr int kPackedLayout = 1;
+inline constexpr int kPackedLayout = 2;
 
 /// Which layouts a kernel works on.
 enum class Layouts : uint8_t {
