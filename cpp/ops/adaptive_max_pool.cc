@@ -7,8 +7,11 @@
 //                                 the first of equals
 // NaN wins, the last one's index is given. The largest of nothing is the least value of the type (-inf), its index -1.
 // Exact. Source: PyTorch's adaptive_max_pool1d, 2d, 3d.
+#include <cmath>
+#include <cstring>
 #include <limits>
 
+#include "ops/lines.h"
 #include "ops/pool.h"
 
 namespace pinnace {
@@ -37,12 +40,25 @@ Status adaptive_max_pool_types(const NodeView& node, std::span<TensorType> out) 
   return {};
 }
 
-template <class T>
-T least() {
-  if constexpr (is_float<T>)
-    return static_cast<T>(-std::numeric_limits<float>::infinity());
-  else
-    return std::numeric_limits<T>::min();
+/// Elements in double, integers as they are stored: what differs stays different.
+void load_stored(const TensorView& x, int64_t first, int64_t count, double* to) {
+  if (x.dtype() == DType::kI8) {
+    std::copy_n(x.data<int8_t>() + first, count, to);
+  } else if (x.dtype() == DType::kU8) {
+    std::copy_n(x.data<uint8_t>() + first, count, to);
+  } else {
+    load_line(x, first, 1, count, to);
+  }
+}
+
+/// The largest of nothing: -inf, or the least integer that can be stored.
+void store_least(const TensorView& y, int64_t at) {
+  if (y.dtype() == DType::kI8 || y.dtype() == DType::kU8) {
+    y.data<uint8_t>()[at] = y.dtype() == DType::kI8 ? 0x80 : 0;
+  } else {
+    constexpr double kLeast = -std::numeric_limits<double>::infinity();
+    store_line(y, at, 1, 1, &kLeast);
+  }
 }
 
 Status adaptive_max_pool_reference(const NodeView& node, std::span<const TensorView> in,
@@ -63,39 +79,43 @@ Status adaptive_max_pool_reference(const NodeView& node, std::span<const TensorV
     return Bin{o * from[d] / to[d], ((o + 1) * from[d] + to[d] - 1) / to[d]};
   };
   int64_t* indices = out.size() > 1 ? out[1].data<int64_t>() : nullptr;
-  return visit(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    node.threads().ranges(planes, 3 * static_cast<double>(in_size + out_size), [&](int64_t first, int64_t last) {
-      int64_t at = first * out_size;
-      for (int64_t p = first; p < last; ++p) {
-        const T* plane = x.data<T>() + p * in_size;
-        for (int64_t oz = 0; oz < to[0]; ++oz) {
-          const Bin bz = bin(0, oz);
-          for (int64_t oy = 0; oy < to[1]; ++oy) {
-            const Bin by = bin(1, oy);
-            for (int64_t ox = 0; ox < to[2]; ++ox, ++at) {
-              const Bin bx = bin(2, ox);
-              T best = least<T>();
-              int64_t place = -1;
-              for (int64_t z = bz.begin; z < bz.end; ++z) {
-                for (int64_t i = by.begin; i < by.end; ++i) {
-                  const int64_t row = (z * from[1] + i) * from[2];
-                  for (int64_t k = row + bx.begin; k < row + bx.end; ++k) {
-                    if (place < 0 || plane[k] > best || plane[k] != plane[k]) {
-                      best = plane[k];
-                      place = k;
-                    }
-                  }
+  const auto element = static_cast<size_t>(dtype_bits(x.dtype()) / 8);
+  const auto* stored = x.data<std::byte>();
+  auto* to_stored = y.data<std::byte>();
+  const double cost = 3 * static_cast<double>(in_size + out_size);
+  return node.threads().ranges(planes, cost, [&](int64_t first, int64_t last) -> Status {
+    PINNACE_ASSIGN(auto values, Scratch<double>::allocate(in_size, node.label()));
+    const double* plane = values.data();
+    int64_t at = first * out_size;
+    for (int64_t p = first; p < last; ++p) {
+      load_stored(x, p * in_size, in_size, values.data());
+      for (int64_t oz = 0; oz < to[0]; ++oz) {
+        const Bin bz = bin(0, oz);
+        for (int64_t oy = 0; oy < to[1]; ++oy) {
+          const Bin by = bin(1, oy);
+          for (int64_t ox = 0; ox < to[2]; ++ox, ++at) {
+            const Bin bx = bin(2, ox);
+            int64_t place = -1;
+            for (int64_t z = bz.begin; z < bz.end; ++z) {
+              for (int64_t i = by.begin; i < by.end; ++i) {
+                const int64_t row = (z * from[1] + i) * from[2];
+                for (int64_t k = row + bx.begin; k < row + bx.end; ++k) {
+                  if (place < 0 || plane[k] > plane[place] || std::isnan(plane[k])) place = k;
                 }
               }
-              y.data<T>()[at] = best;
-              if (indices) indices[at] = place;
             }
+            if (place < 0) {
+              store_least(y, at);
+            } else {
+              std::memcpy(to_stored + static_cast<size_t>(at) * element,
+                          stored + static_cast<size_t>(p * in_size + place) * element, element);
+            }
+            if (indices) indices[at] = place;
           }
         }
       }
-    });
-    return Status();
+    }
+    return {};
   });
 }
 }  // namespace

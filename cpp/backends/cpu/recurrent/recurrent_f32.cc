@@ -254,8 +254,7 @@ void pack_vector(const Plan& p, const float* from, int gates, float* to) {
   }
 }
 
-template <const InstructionSet& isa>
-Status pack(const KernelNode& node, std::byte* packed) {
+Status pack_for(const InstructionSet& isa, const KernelNode& node, std::byte* packed) {
   Plan p;
   if (!plan_of(node, isa, &p)) return unsupported(node.label());
   std::memset(packed, 0, kPlanFloats * sizeof(float));
@@ -345,11 +344,11 @@ int64_t scratch_bytes(const KernelNode& node, int) {
 }
 
 /// One call.
-template <const InstructionSet& isa>
 class Run {
  public:
-  Run(const Plan& plan, const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out)
-      : p_(plan), context_(context), in_(in), out_(out) {
+  Run(const InstructionSet& isa, const Plan& plan, const KernelContext& context, std::span<const TensorView> in,
+      std::span<const TensorView> out)
+      : isa_(isa), p_(plan), context_(context), in_(in), out_(out) {
     constants_ = reinterpret_cast<const float*>(context.packed) + kPlanFloats;
     lengths_ = given(4) ? in[4].data<int32_t>() : nullptr;
     h_ = reinterpret_cast<float*>(context.scratch);
@@ -446,7 +445,7 @@ class Run {
 
   /// The input's part of all gates for this chunk: matrix products, all sequences in one where their rows touch.
   void project() const {
-    const int64_t products = merged_ ? 1 : p_.B, nr = isa.tiles->nr, panels = (p_.columns() + nr - 1) / nr;
+    const int64_t products = merged_ ? 1 : p_.B, nr = isa_.tiles->nr, panels = (p_.columns() + nr - 1) / nr;
     const int64_t rows = merged_ ? (last_ - first_) * p_.B : last_ - first_;
     const int64_t together = std::clamp<int64_t>((1 << 18) / (rows * p_.I * nr), 1, panels);
     const int64_t groups = (panels + together - 1) / together;
@@ -458,21 +457,21 @@ class Run {
       const ptrdiff_t start = 0;
       const int64_t end = std::min(panels, (task % groups + 1) * together);
       for (int64_t panel = task % groups * together; panel < end; ++panel) {
-        const int64_t first = panel * nr, width = panel_width(*isa.tiles, first, p_.columns());
-        isa.tiles->rows({.a = x(b, t.first),
-                         .a_row = stride,
-                         .blocks = &start,
-                         .block_count = 1,
-                         .k = p_.I,
-                         .b = direction(d) + panel_floats(*isa.tiles, first, p_.I),
-                         .c = part(d, b, t.first) + first,
-                         .c_row = p_.columns(),
-                         .residual = nullptr,
-                         .residual_row = 0,
-                         .M = (t.last - t.first) * (merged_ ? p_.B : 1),
-                         .columns = static_cast<int32_t>(std::min(width, p_.columns() - first)),
-                         .map = {}},
-                        static_cast<int32_t>(width));
+        const int64_t first = panel * nr, width = panel_width(*isa_.tiles, first, p_.columns());
+        isa_.tiles->rows({.a = x(b, t.first),
+                          .a_row = stride,
+                          .blocks = &start,
+                          .block_count = 1,
+                          .k = p_.I,
+                          .b = direction(d) + panel_floats(*isa_.tiles, first, p_.I),
+                          .c = part(d, b, t.first) + first,
+                          .c_row = p_.columns(),
+                          .residual = nullptr,
+                          .residual_row = 0,
+                          .M = (t.last - t.first) * (merged_ ? p_.B : 1),
+                          .columns = static_cast<int32_t>(std::min(width, p_.columns() - first)),
+                          .map = {}},
+                         static_cast<int32_t>(width));
       }
     });
   }
@@ -487,7 +486,7 @@ class Run {
     b.gates = p_.kind == RecurrentKind::kGruReset ? 2 - phase : p_.gates;
     b.units = block.units;
     b.valid = static_cast<int32_t>(std::min<int64_t>(block.units, p_.H - block.first));
-    b.matrix = r + isa.floats(isa.rows(p_.P) * ((phase == 1 ? 2 * p_.padded : 0) + b.gates * block.first));
+    b.matrix = r + isa_.floats(isa_.rows(p_.P) * ((phase == 1 ? 2 * p_.padded : 0) + b.gates * block.first));
     b.K = p_.P;
     b.extra = p_.kind == RecurrentKind::kGru ? r + p_.r_floats + block.first
               : p_.peepholes                 ? r + p_.r_floats + 3 * block.first
@@ -500,7 +499,7 @@ class Run {
     b.input_forget = p_.input_forget;
     const bool resets = b.kind == RecurrentKind::kGruReset;
     const auto flush = [&] {
-      if (b.row_count) isa.block(b);
+      if (b.row_count) isa_.block(b);
       b.row_count = 0;
     };
     for (int64_t k = 0; k < p_.B; ++k) {
@@ -522,12 +521,12 @@ class Run {
         product.kind = RecurrentKind::kProject;
         product.gates = p_.gates;
         product.units = block.units;
-        product.matrix = w + p_.columns() + isa.floats(isa.rows(p_.I) * p_.gates * block.first);
+        product.matrix = w + p_.columns() + isa_.floats(isa_.rows(p_.I) * p_.gates * block.first);
         product.K = p_.I;
         product.extra = w + p_.gates * block.first;
         product.rows = &row;
         product.row_count = 1;
-        isa.block(product);
+        isa_.block(product);
       }
       float* reset = reset_ + state(d, k);
       rows[b.row_count++] = {phase == 1 ? reset : h(d, k, i),
@@ -550,9 +549,9 @@ class Run {
     b.kind = RecurrentKind::kProject;
     b.gates = 1;
     b.units = block.units;
-    b.matrix = matrix + isa.floats(isa.rows(p_.H) * block.first);
+    b.matrix = matrix + isa_.floats(isa_.rows(p_.H) * block.first);
     b.K = p_.H;
-    b.extra = matrix + isa.floats(isa.rows(p_.H) * p_.h_padded) + block.first;
+    b.extra = matrix + isa_.floats(isa_.rows(p_.H) * p_.h_padded) + block.first;
     b.rows = rows;
     for (int64_t first = 0; first < p_.B; first += kRows) {
       const int64_t last = std::min(p_.B, first + kRows);
@@ -564,7 +563,7 @@ class Run {
         row.vector = reset_ + state(d, k);
         row.before = h(d, k, i + 1) + block.first;
       }
-      if (b.row_count) isa.block(b);
+      if (b.row_count) isa_.block(b);
       for (int64_t k = first; k < last; ++k) {
         float* after = h(d, k, i + 1) + block.first;
         if (i >= length(k)) {  // over: the state stays, y is 0
@@ -579,6 +578,7 @@ class Run {
   }
 
   static constexpr int kRows = 16;
+  const InstructionSet& isa_;
   const Plan& p_;
   const KernelContext& context_;
   std::span<const TensorView> in_, out_;
@@ -589,9 +589,8 @@ class Run {
   int64_t first_ = 0, last_ = 0, chunk_ = 0;
 };
 
-template <const InstructionSet& isa>
-Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
-           std::span<const TensorView> out) {
+Status run_on(const InstructionSet& isa, const KernelNode& node, const KernelContext& context,
+              std::span<const TensorView> in, std::span<const TensorView> out) {
   // Packed for other lengths, perhaps: those are this run's own.
   Plan plan = *reinterpret_cast<const Plan*>(context.packed);
   plan.T = in[0].dim(plan.batch_first ? 1 : 0);
@@ -604,8 +603,19 @@ Status run(const KernelNode& node, const KernelContext& context, std::span<const
       }
     }
   }
-  Run<isa>(plan, context, in, out)();
+  Run(isa, plan, context, in, out)();
   return {};
+}
+
+template <const InstructionSet& isa>
+Status pack(const KernelNode& node, std::byte* packed) {
+  return pack_for(isa, node, packed);
+}
+
+template <const InstructionSet& isa>
+Status run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
+           std::span<const TensorView> out) {
+  return run_on(isa, node, context, in, out);
 }
 
 template <const InstructionSet& isa>
