@@ -23,7 +23,7 @@ constexpr Case kCases[] = {
      .expect = "f32[1,1,1,1]{0.5};f32[1,1,1]{0.5};f32[1,1,1]{inf}", .why = "an infinite cell without peepholes"},
     {.inputs = "f32[5,2,3];f32[2,16,3];f32[2,16,4];f32[2,32];none;none;none;f32[2,12]", .attributes = "direction=\"bidirectional\"", .outputs = 3, .tolerance = kF32, .why = "peepholes"},
     {.inputs = "f32[5,2,3];f32[1,16,3];f32[1,16,2];f32[1,32];none;f32[1,2,2];f32[1,2,4];none;f32[1,2,4]", .attributes = "hidden_size=4", .outputs = 3, .tolerance = kF32, .why = "a projection"},
-    {.inputs = "f32[5,2,3];f32[2,80,3];f32[2,80,19];f32[2,160];i32{5,2};f32[2,2,19];f32[2,2,20];f32[2,60];f32[2,19,20]", .attributes = "direction=\"bidirectional\"", .outputs = 3, .tolerance = {.rel = 4e-6f}, .why = "a projection of both directions, lengths, peepholes; blocks that are not whole"},
+    {.inputs = "f32[5,2,3];f32[2,80,3];f32[2,80,19] x0.2;f32[2,160];i32{5,2};f32[2,2,19];f32[2,2,20];f32[2,60];f32[2,19,20] x0.3", .attributes = "direction=\"bidirectional\"", .outputs = 3, .tolerance = {.rel = 4e-6f}, .why = "a projection of both directions, lengths, peepholes; blocks that are not whole"},
     {.inputs = "f32[2,1,3];f32[1,80,3];f32[1,80,35];none;none;none;none;none;f32[1,35,20]", .attributes = "direction=\"reverse\"", .outputs = 3, .tolerance = kF32, .why = "a projection wider than the cell, backwards, few rows"},
     {.inputs = "f32[3,5,3];f32[1,16,3];f32[1,16,2];none;i32{3,0,1};f32[3,1,2];f32[3,1,4];none;f32[1,2,4]", .attributes = "layout=1", .outputs = 3, .tolerance = kF32, .why = "a projection, batch first, lengths, one of them 0"},
     {.inputs = "f16[5,2,3];f16[1,16,3];f16[1,16,2];none;none;none;none;none;f16[1,2,4]", .tolerance = {.abs = 2e-3f}, .why = "a projection of half"},

@@ -115,7 +115,7 @@ def test_an_error_names_the_whole_path(tmp_path: Path) -> None:
         "import pinnace as pn, torch\n"
         "class Net(torch.nn.Module):\n"
         "    def forward(self, x):\n"
-        "        return torch.linalg.qr(x)[0]\n"
+        "        return torch.geqrf(x)[0]\n"
         "try:\n    pn.load(Net(), (torch.ones(2, 2),))\n"
         "except pn.ConversionError as error:\n    print(error.nodes[0].source)\n"
     )
