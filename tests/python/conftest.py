@@ -16,7 +16,9 @@ from slices import in_turn, rotating_slice, test_seed
 __all__ = ["rotating_slice"]
 
 
-SHARE = 1 / 3  # of the tests that are marked `rotating`: each takes 15 to 80 s and seldom fails alone
+# Of the tests that are marked `rotating`: each takes 15 to 80 s and is not the only one of its file, for a file
+# without a test is an error.
+SHARE = 1 / 3
 
 
 def pytest_configure(config: pytest.Config) -> None:

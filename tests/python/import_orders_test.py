@@ -12,7 +12,6 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
 from slices import rotating_slice
 
 PACKAGES = os.environ.get("PINNACE_IMPORT_FROM") or str(Path(__file__).resolve().parents[2] / "python")
@@ -59,7 +58,6 @@ def run(order: str, folder: Path) -> str:
     return "" if done.returncode == 0 else f"import {order}: status {done.returncode}\n{done.stderr[-2000:]}"
 
 
-@pytest.mark.rotating
 def test_imports_in_every_order(tmp_path: Path) -> None:
     with ThreadPoolExecutor(2) as pool:
         failures = list(pool.map(lambda order: run(order, tmp_path / order.replace(",", "_")), ORDERS))
