@@ -28,7 +28,8 @@ class Spectral1d(nn.Module):
         spectrum = torch.fft.rfft(x)
         out = torch.zeros(x.shape[0], self.weight.shape[1], x.shape[-1] // 2 + 1, dtype=torch.cfloat)
         out[:, :, : self.modes] = torch.einsum("bix,iox->box", spectrum[:, :, : self.modes], self.weight)
-        return torch.fft.irfft(out, n=x.shape[-1])
+        made: Tensor = torch.fft.irfft(out, n=x.shape[-1])
+        return made
 
 
 class Operator1d(nn.Module):
@@ -66,7 +67,8 @@ class Spectral2d(nn.Module):
         out = torch.zeros(*x.shape[:-1], x.shape[-1] // 2 + 1, dtype=torch.cfloat, device=x.device)
         out[:, :, :m, :n] = torch.einsum("bixy,ioxy->boxy", spectrum[:, :, :m, :n], low)
         out[:, :, -m:, :n] = torch.einsum("bixy,ioxy->boxy", spectrum[:, :, -m:, :n], high)
-        return torch.fft.irfft2(out, s=(x.shape[-2], x.shape[-1]))
+        made: Tensor = torch.fft.irfft2(out, s=(x.shape[-2], x.shape[-1]))
+        return made
 
 
 class Operator2d(nn.Module):
@@ -110,7 +112,8 @@ class Spectral3d(nn.Module):
         places = (slice(None), slice(None), *low, slice(0, self.modes[2]))
         out = torch.zeros_like(spectrum)
         out[places] = torch.einsum("bixyz,fghjk,if,og,xh,yj,zk->boxyz", spectrum[places], self.core, *self.factors)
-        return torch.fft.irfftn(torch.fft.ifftshift(out, dim=(-3, -2)), s=sizes, dim=(-3, -2, -1), norm="ortho")
+        made: Tensor = torch.fft.irfftn(torch.fft.ifftshift(out, dim=(-3, -2)), s=sizes, dim=(-3, -2, -1), norm="ortho")
+        return made
 
 
 class Operator3d(nn.Module):
@@ -167,11 +170,11 @@ def written_by_index(a: Tensor, b: Tensor) -> Any:  # [4, 6, 2], [4, 6, 2]
 
     of(lambda y: y.__setitem__((slice(1, 3), slice(None, None, 2)), w[1:3, ::2]))
     of(lambda y: y.__setitem__(2, w[0]))
-    of(lambda y: y.__setitem__((slice(None), -2), 1.5 - 2j))
+    of(lambda y: y.__setitem__((slice(None), -2), 1.5 - 2j))  # type: ignore[assignment]  # torch's stubs lack complex
     of(lambda y: y.__setitem__(rows, w[:2]))
     of(lambda y: y.__setitem__((rows, columns), w[0, :2]))
     of(lambda y: y.__setitem__((slice(None), columns), w[:, :2]))
-    of(lambda y: y.__setitem__(a[..., 0] > 0, 2j))
+    of(lambda y: y.__setitem__(a[..., 0] > 0, 2j))  # type: ignore[assignment]
     of(lambda y: y.__setitem__(a[:, 0, 0] > 0, 0))
     of(lambda y: y[:2].mul_(w[:2]))
     of(lambda y: y[1].zero_())
