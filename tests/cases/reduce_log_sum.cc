@@ -15,7 +15,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2,0,3];i64{1}", .attributes = "keepdims=0", .expect = "f32[2,3]{-inf,-inf,-inf,-inf,-inf,-inf}",
      .why = "empty rows"},
     {.inputs = "f32[0,3];i64{1}", .expect = "f32[0,1]{}", .why = "no rows"},
-    {.inputs = "f32[2,3,4,5];i64{1,-1}", .attributes = "keepdims=0", .expect = "type f32[2,4]", .why = "two axes"},
+    {.inputs = "f32[2,3,4,5] in 0.1..2;i64{1,-1}", .attributes = "keepdims=0", .expect = "type f32[2,4]", .why = "two axes"},
     {.inputs = "f32[3,17,5] in 0.1..2;i64{0,2}", .expect = "type f32[1,17,1]", .why = "outer and inner axis"},
     {.inputs = "f16[4,9] in 0.1..2;i64{1}", .why = "half"},
     {.inputs = "bf16[4,9] in 0.1..2;i64{0}", .why = "bfloat16"},
