@@ -127,7 +127,7 @@ py::array array_of(const OwnedBytes& owned) {
   using Held = std::shared_ptr<std::byte[]>;
   auto held = std::make_unique<Held>(owned.bytes);
   const py::capsule keeper(held.get(), [](void* p) { delete static_cast<Held*>(p); });
-  static_cast<void>(held.release());
+  [[maybe_unused]] const Held* deleted_by_keeper = held.release();
   return py::array(numpy_dtype(owned.type.dtype), shape, owned.bytes.get(), keeper);
 }
 

@@ -51,7 +51,7 @@ void read_as(const std::byte* from, std::vector<int64_t>& to) {
   for (size_t i = 0; i < to.size(); ++i) {
     T element;
     std::memcpy(&element, from + i * sizeof(T), sizeof(T));
-    to[i] = static_cast<int64_t>(element);
+    to[i] = static_cast<int64_t>(+element);  // int8_t is a number here, not a character
   }
 }
 

@@ -11,6 +11,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from pinnace import cli
 from pinnace.torch.seeded_random import NOTE, STATE, philox_words
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -181,6 +182,17 @@ def test_without_the_option_they_are_refused_by_name() -> None:
         pn.load(Of(lambda x: x + torch.randn(3)), torch.zeros(3))
     with pytest.raises(pn.InvalidArgument, match="random must be 'refuse' or 'seeded', is 'torch'"):
         pn.load(Of(lambda x: x), torch.zeros(3), random="torch")
+
+
+def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    source, file = tmp_path / "net.pt2", tmp_path / "net.pnc"
+    torch.export.save(torch.export.export(Of(lambda x: x + torch.randn(3)), (torch.zeros(3),)), source)
+    assert cli.main(["convert", str(source), "-o", str(file)]) == 1
+    assert "random numbers differ from run to run" in capsys.readouterr().err
+    assert not file.exists()
+    for arguments in (["convert", str(source), "-o", str(file)], ["check", str(source)], ["inspect", str(source)]):
+        assert cli.main([*arguments, "--random", "seeded"]) == 0, capsys.readouterr().err
+    assert "random_position" in pn.Program.open(file).states
 
 
 def test_what_has_no_replacement_is_refused_by_name() -> None:

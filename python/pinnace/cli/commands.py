@@ -81,7 +81,7 @@ def _loaded(
     files = InputFiles(options)
     images = files.has_images and not (Path(options.model).is_file() and is_script_file(options.model))
     arrays = () if images else files.arrays() or ()  # none at all: TorchScript has no names for them
-    model = load(options.model, arrays, symbols=symbols, disabled_passes=disabled_passes)
+    model = load(options.model, arrays, symbols=symbols, disabled_passes=disabled_passes, random=options.random)
     return model, [files.arrays_for(model.inputs)] if images else []
 
 

@@ -60,6 +60,10 @@ def option_parser() -> argparse.ArgumentParser:
         text = "size of an open dimension that no --input fixes; may be given several times"
         sub.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help=text)
 
+    def random(sub: argparse.ArgumentParser) -> None:
+        text = "operators that draw random numbers: refuse them by name (default), or draw from pinnace's own generator"
+        sub.add_argument("--random", choices=("refuse", "seeded"), default="refuse", help=text)
+
     def tolerance(sub: argparse.ArgumentParser) -> None:
         text = "bound on differences of floats relative to an output's largest magnitude, in place of the stated ones"
         sub.add_argument("--tolerance", type=float, metavar="X", help=text)
@@ -90,6 +94,7 @@ def option_parser() -> argparse.ArgumentParser:
     inconclusive(convert)
     talk(convert)
     target(convert)
+    random(convert)
     inputs(convert)
 
     inspect = command("inspect", commands.inspect_command, "what a .pnc file or a model holds")
@@ -97,6 +102,7 @@ def option_parser() -> argparse.ArgumentParser:
     inspect.add_argument("--text", action="store_true", help="the whole graph in its text form")
     inspect.add_argument("--json", action="store_true")
     size(inspect)
+    random(inspect)
     inputs(inspect)
 
     check = command(
@@ -104,6 +110,7 @@ def option_parser() -> argparse.ArgumentParser:
     )
     check.add_argument("model")
     check.add_argument("--json", action="store_true")
+    random(check)
     inputs(check)
     talk(check)
     target(check)
