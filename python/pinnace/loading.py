@@ -27,6 +27,7 @@ from pinnace.sources.torch_program import TorchSource, open_torch_archive
 from pinnace.sources.torchscript import ScriptSource
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.caches import cached_module
+from pinnace.torch.collection import without_collection
 from pinnace.torch.example_sizes import example_sizes
 from pinnace.torch.export import decompose, decomposed_note, dim_names, exported_parts, is_exported, is_module
 from pinnace.torch.held_buffers import with_one_buffer
@@ -294,6 +295,7 @@ def _import_script(
 
 
 @phase("importing")
+@without_collection()
 def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tuple[_core.Model, list[str]]:
     """The parts that its archive would have, from memory: there is one way in. Operators that the importer lacks are
     decomposed, alone.

@@ -4,6 +4,7 @@ nothing, also after an error or an interruption."""
 from __future__ import annotations
 
 import contextlib
+import gc
 import random
 import threading
 from collections.abc import Callable, Iterator
@@ -14,6 +15,7 @@ import pinnace as pn
 import pytest
 import torch
 from pinnace.torch import isolation
+from pinnace.torch.collection import without_collection
 from pinnace.torch.isolation import isolated_inference
 from torch import Tensor, nn
 
@@ -510,6 +512,53 @@ def test_isolated_blocks_of_threads_take_turns() -> None:
         thread.join(60)
     assert order == ["first", "second torch.float32"]
     assert torch.get_default_dtype() == torch.float32
+
+
+@pytest.mark.parametrize("was", [True, False], ids=["on", "off"])
+def test_the_collector_of_garbage_is_as_it_was(was: bool) -> None:
+    """Also where the export fails or is interrupted; while torch exports it is off."""
+    seen = []
+
+    def notice() -> None:
+        seen.append(gc.isenabled())
+
+    def fail() -> None:
+        notice()
+        raise KeyboardInterrupt
+
+    module = Wrapper(nn.Linear(3, 3))
+    before = gc.isenabled()
+    try:
+        (gc.enable if was else gc.disable)()
+        module.fault = notice
+        pn.load(module, X)
+        assert gc.isenabled() == was
+        module.fault = fail
+        with pytest.raises(KeyboardInterrupt):
+            pn.load(module, X)
+        assert gc.isenabled() == was
+    finally:
+        (gc.enable if before else gc.disable)()
+    assert False in seen  # while torch exported; where the module is only run, nothing is changed
+
+
+def test_blocks_without_collection_in_several_threads() -> None:
+    assert gc.isenabled()
+    inside, leave = threading.Event(), threading.Event()
+
+    def other() -> None:
+        with without_collection():
+            inside.set()
+            leave.wait(60)
+
+    thread = threading.Thread(target=other)
+    with without_collection():
+        thread.start()
+        assert inside.wait(60)
+    assert not gc.isenabled()  # the other thread's block goes on
+    leave.set()
+    thread.join()
+    assert gc.isenabled()
 
 
 def test_random_numbers_that_nobody_drew_are_not_written_back(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from pinnace import _core
 from pinnace.progress import phase
 from pinnace.torch.caches import without_caches
+from pinnace.torch.collection import without_collection
 from pinnace.torch.decompositions import own_decompositions
 from pinnace.torch.export_failure import export_failure, torch_said_quietly
 from pinnace.torch.held_buffers import with_one_buffer
@@ -45,6 +46,7 @@ def is_exported(value: Any) -> bool:
 
 
 @phase("exporting")
+@without_collection()
 def export_module(
     module: torch.nn.Module,
     example_inputs: Sequence[Any],
