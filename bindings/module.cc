@@ -20,6 +20,7 @@ PYBIND11_MODULE(_core_of_main, module) {
   pinnace::bindings::add_program(module);
   pinnace::bindings::add_session(module);
   pinnace::bindings::add_model(module);
+  pinnace::bindings::add_quantize(module);
   pinnace::bindings::add_testing(module);
 }
 

@@ -34,5 +34,6 @@ void add_program(pybind11::module_& module);
 void add_session(pybind11::module_& module);
 void add_model(pybind11::module_& module);
 void add_custom_op(pybind11::module_& module);
+void add_quantize(pybind11::module_& module);
 
 }  // namespace pinnace::bindings

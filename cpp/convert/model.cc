@@ -115,23 +115,8 @@ Result<Model> finish(Imported imported, std::string format, const LoadOptions& o
   data->ops = options.ops;
   for (const std::string& note : data->notes) PINNACE_LOG_INFO("note: ", note);
   PINNACE_TRY(name_dims(data->graph, options.dim_names));
-  PINNACE_TRY(verify(data->graph));
-  PINNACE_TRY(update_types(data->graph, data->custom->table()));
-  const LogTime time;
-  const size_t nodes_before = data->graph.nodes.size();
-  const PassContext context{data->custom->table(), {}};
   PINNACE_ASSIGN(std::vector<std::optional<Tensor>> examples, match_examples(data->graph, options.examples));
-  PINNACE_ASSIGN(
-      std::vector<PassResult> results,
-      run_passes(data->graph, context, {options.disabled_passes, options.check_passes, 1, std::move(examples)}));
-  for (const PassResult& r : results) {
-    data->reports.push_back({std::string(r.pass->name), r.changes, r.milliseconds, r.largest_error});
-  }
-  data->graph.compact();
-  PINNACE_LOG_INFO("passes: ", nodes_before, " nodes became ", data->graph.nodes.size(), ", in ", time.text());
-  data->inputs = specs(data->graph, data->graph.inputs, nullptr);
-  data->outputs = specs(data->graph, data->graph.outputs, &data->graph.output_names);
-  return Model(std::move(data));
+  return optimized(std::move(data), {options.disabled_passes, options.check_passes, 1, std::move(examples)});
 }
 
 /// That nobody wrote to what the graph borrows. Asked when it has been copied, so that the copy is known to be right.
@@ -205,6 +190,24 @@ void name_inputs(Graph& graph, std::span<const std::string> names) {
 }
 
 }  // namespace
+
+Result<Model> optimized(std::shared_ptr<Model::Data> data, const PassOptions& passes) {
+  PINNACE_TRY(verify(data->graph));
+  PINNACE_TRY(update_types(data->graph, data->custom->table()));
+  const LogTime time;
+  const size_t nodes_before = data->graph.nodes.size();
+  const PassContext context{data->custom->table(), {}};
+  PINNACE_ASSIGN(const std::vector<PassResult> results, run_passes(data->graph, context, passes));
+  data->reports.clear();
+  for (const PassResult& r : results) {
+    data->reports.push_back({std::string(r.pass->name), r.changes, r.milliseconds, r.largest_error});
+  }
+  data->graph.compact();
+  PINNACE_LOG_INFO("passes: ", nodes_before, " nodes became ", data->graph.nodes.size(), ", in ", time.text());
+  data->inputs = specs(data->graph, data->graph.inputs, nullptr);
+  data->outputs = specs(data->graph, data->graph.outputs, &data->graph.output_names);
+  return Model(std::move(data));
+}
 
 Result<Model> Model::with_names(std::span<const std::string> inputs, std::span<const std::string> outputs) const {
   return at_border([&]() -> Result<Model> {

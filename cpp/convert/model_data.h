@@ -5,6 +5,7 @@
 
 #include "graph/graph.h"
 #include "import/import.h"
+#include "passes/pass.h"
 #include "runtime/custom_ops.h"
 
 namespace pinnace {
@@ -34,5 +35,9 @@ struct Model::Data {
     return data;
   }
 };
+
+/// The model after its graph was made or changed: types inferred, passes run as `passes` says, unused values dropped.
+/// kInvalidArgument: the graph is none, or a shape rule does not hold; errors of passes.
+Result<Model> optimized(std::shared_ptr<Model::Data> data, const PassOptions& passes);
 
 }  // namespace pinnace

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include <pinnace/program.h>
+#include <pinnace/quantize.h>
 #include <pinnace/session.h>
 
 #pragma GCC visibility push(default)
@@ -191,6 +192,19 @@ class Model {
   /// name of an input gets a number. kInvalidArgument: there are not as many, or a name is empty, appears twice among
   /// the inputs or among the outputs, has a control character, or is not UTF-8.
   Result<Model> with_names(std::span<const std::string> inputs, std::span<const std::string> outputs) const;
+
+  /// The same function with what integer products cannot apply in nodes of their own, so that every value that needs a
+  /// range is there to be observed.
+  Result<Model> ready_to_quantize(const QuantizeReadyOptions& options = {}) const;
+  /// Which nodes can compute in 8-bit integers, and which values need ranges for it. Of a model that is ready.
+  Result<QuantizationSites> quantization_sites() const;
+  /// The model that computes the chosen nodes in 8-bit integers. kInvalidArgument: a node or a value is not there, a
+  /// value of a chosen node has no scale, or means are not as many as channels.
+  Result<Model> quantized(const QuantizeChoices& choices) const;
+  /// The model with inner values given from outside: each becomes an input, after the others in order, and what it
+  /// would have been an output of the same name, after the others. With values of another program, each operator can be
+  /// compared alone. kInvalidArgument: there is no such value, it is an input or a constant, or it is named twice.
+  Result<Model> cut(std::span<const std::string> values) const;
 
   /// For every node and target whether it can run there. Needs no device.
   Result<std::vector<CheckRow>> check(std::span<const std::string> targets) const;

@@ -1,0 +1,132 @@
+// Quantisation of a float model to 8-bit integers after training: which nodes can compute in them, what their values
+// are like over the runs of a calibration, the ranges that follow, and the model with these ranges in it. Host library
+// only. Python's pinnace.Model.build(quantize=...) is made of these parts, in that order:
+//
+//   Model ready = *model.ready_to_quantize({.equalize = true});   // activations apart, scales of channels evened out
+//   QuantizationSites sites = *ready.quantization_sites();        // what can be quantised, what to observe
+//   ... run ready.build() on each sample with Options::keep = sites' values, statistics.add(name, value) ...
+//   Model in_integers = *ready.quantized(choices);                // a range for each value, nodes that take part
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <pinnace/tensor.h>
+
+#pragma GCC visibility push(default)
+namespace pinnace {
+
+/// Real numbers from `low` to `high`.
+struct ValueRange {
+  double low = 0, high = 0;
+};
+
+/// How the range of a value follows from its statistics.
+enum class RangeRule : uint8_t {
+  kMinMax,      ///< the least and the greatest element
+  kPercentile,  ///< without the tails on either side
+  kMse,         ///< the range whose 256 steps have the least mean square error, outliers cut off
+  kEntropy,     ///< the range whose 256 steps lose the least information: Kullback-Leibler divergence of histograms
+};
+
+/// What the elements of one value were like, over any number of runs. Its size does not grow with their number. Adding
+/// and merging gives the same bytes in any order and however the samples are grouped into batches, as long as the value
+/// itself is the same to the bit.
+class ValueStatistics {
+ public:
+  ValueStatistics();
+  ~ValueStatistics();
+  ValueStatistics(ValueStatistics&&) noexcept;
+  ValueStatistics& operator=(ValueStatistics&&) noexcept;
+
+  /// Adds a value of one run: float32, dense. The first dimension counts samples, whatever is behind it belongs to one
+  /// (a tensor of rank 0 or 1 is one sample). channel_axis: the axis whose indices get a mean each, -1: none; the same
+  /// in all calls. kInvalidArgument: another type, an element that is NaN or infinite (says which sample), another
+  /// number of channels than before. Then nothing is added.
+  Status add(const Tensor& value, int channel_axis = -1);
+  /// Adds what another object has seen. kInvalidArgument: it has another number of channels.
+  Status merge(const ValueStatistics& other);
+
+  /// 0 before the first add().
+  int64_t samples() const;
+  /// Least and greatest element of all.
+  ValueRange extremes() const;
+  /// The mean of each channel over all samples; empty where none were asked for.
+  std::vector<double> channel_means() const;
+  /// The range by that rule. percentile: of kPercentile, in (50, 100], the part of elements on either side that stays
+  /// inside. Empty statistics give {0, 0}.
+  ValueRange range(RangeRule rule, double percentile = 99.99) const;
+
+  /// Of sampled elements, at most 16,384 of each sample of a tensor: how many lie in [low + i * step, low + (i + 1) *
+  /// step). step is a power of 2.
+  struct Histogram {
+    double low = 0, step = 0;
+    std::vector<uint64_t> counts;
+  };
+  Histogram histogram() const;
+
+  /// All of it as bytes, and back; for statistics that are gathered in several processes. kCorruptFile.
+  std::vector<std::byte> to_bytes() const;
+  static Result<ValueStatistics> from_bytes(std::span<const std::byte> bytes);
+
+ private:
+  struct Data;
+  std::unique_ptr<Data> data_;
+};
+
+struct QuantizeReadyOptions {
+  /// Divides channels of a product's weights by numbers with which it multiplies the next product's, so that the ranges
+  /// of channels come closer to each other; the function of both together stays. Source: Nagel et al., "Data-free
+  /// quantization through weight equalization and bias correction" (2019), section 4.1.
+  bool equalize = false;
+};
+
+/// A node that can compute in 8-bit integers.
+struct QuantizationNode {
+  std::string name, op;
+  std::string source, module;         ///< as NodeInfo has them
+  std::vector<std::string> inputs;    ///< values that have to be quantised for it, constants left out
+  std::string output;                 ///< the value that it makes
+  bool weighted = false;              ///< a product by constant weights
+  int64_t weights = 0;                ///< their elements
+};
+
+/// A value that a range is needed for.
+struct QuantizationValue {
+  std::string name;
+  int group = 0;          ///< values of one group have to have one range: operators that only move elements
+  int channel_axis = -1;  ///< whose means bias correction needs; -1: none
+};
+
+struct QuantizationSites {
+  std::vector<QuantizationNode> nodes;
+  std::vector<QuantizationValue> values;
+};
+
+/// What Model::quantized() is told of a value: real = (q - zero_point) * scale, q an unsigned byte.
+struct ByteScale {
+  std::string value;
+  float scale = 1;
+  int32_t zero_point = 0;
+};
+/// The scale and zero point whose 256 steps cover the range, widened to have 0 in it; 0 is a step exactly.
+std::pair<float, int32_t> byte_scale(const ValueRange& range);
+
+struct QuantizeChoices {
+  std::vector<std::string> nodes;  ///< of QuantizationSites: those that compute in integers
+  std::vector<ByteScale> values;   ///< for each value that these nodes read or make
+  bool per_channel = true;         ///< weights have a scale for each output channel, else one
+  /// By value, the mean of each channel of what enters a product: the error of its rounded weights at these means is
+  /// taken off its bias. Source: as for equalize, section 4.2. Values that are left out: nothing is corrected.
+  std::vector<std::pair<std::string, std::vector<double>>> means;
+  /// False: quantize_linear and dequantize_linear stay where they are put, between operators on floats. What the
+  /// integers are compared with.
+  bool fold = true;
+};
+
+}  // namespace pinnace
+#pragma GCC visibility pop

@@ -1,0 +1,50 @@
+// The steps of quantisation as calls of Model.
+#include <pinnace/model.h>
+
+#include "base/border.h"
+#include "convert/model_data.h"
+#include "ops/work.h"
+#include "quantize/rewrite_graph.h"
+#include "quantize/sites.h"
+
+namespace pinnace {
+
+Result<Model> Model::ready_to_quantize(const QuantizeReadyOptions& options) const {
+  return at_border([&]() -> Result<Model> {
+    const AheadBudget budget;
+    std::shared_ptr<Data> data = data_->clone();
+    PINNACE_TRY(split_activations(data->graph, data->custom->table()));
+    if (options.equalize) PINNACE_TRY(equalize_channels(data->graph, data->custom->table()));
+    // Passes would put back what was taken apart.
+    return optimized(std::move(data), {.disabled = {"all"}});
+  });
+}
+
+Result<QuantizationSites> Model::quantization_sites() const {
+  return at_border([&]() -> Result<QuantizationSites> {
+    const AheadBudget budget;
+    return find_sites(data_->graph, data_->custom->table());
+  });
+}
+
+Result<Model> Model::quantized(const QuantizeChoices& choices) const {
+  return at_border([&]() -> Result<Model> {
+    const AheadBudget budget;
+    std::shared_ptr<Data> data = data_->clone();
+    PINNACE_TRY(insert_quantization(data->graph, data->custom->table(), choices));
+    PassOptions passes;
+    if (!choices.fold) passes.disabled = {"all"};
+    return optimized(std::move(data), passes);
+  });
+}
+
+Result<Model> Model::cut(std::span<const std::string> values) const {
+  return at_border([&]() -> Result<Model> {
+    const AheadBudget budget;
+    std::shared_ptr<Data> data = data_->clone();
+    PINNACE_TRY(cut_graph(data->graph, values));
+    return optimized(std::move(data), {.disabled = {"all"}});
+  });
+}
+
+}  // namespace pinnace

@@ -1,0 +1,367 @@
+// Quantisation after training: statistics that do not depend on order, ranges, and what the rewrites make of a graph.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include <pinnace/model.h>
+#include <pinnace/session.h>
+
+#include "base/text.h"
+
+namespace pinnace {
+namespace {
+
+Tensor tensor(std::vector<float>& elements, Shape shape) {
+  return {{DType::kF32, std::move(shape), nullptr}, {elements.data(), elements.size() * sizeof(float)}};
+}
+
+std::vector<float> normal(size_t count, uint32_t seed, float scale = 1) {
+  std::mt19937 random(seed);
+  std::normal_distribution<float> draw(0, scale);
+  std::vector<float> all(count);
+  for (float& x : all) x = draw(random);
+  return all;
+}
+
+TEST(ValueStatistics, EqualForEveryOrderAndGrouping) {
+  constexpr int64_t kSamples = 12, kChannels = 3, kInner = 700;
+  constexpr size_t kEach = kChannels * kInner;
+  std::vector<float> all;
+  for (uint32_t n = 0; n < kSamples; ++n) {
+    const std::vector<float> sample = normal(kEach, n, std::ldexp(1.0f, static_cast<int>(n * 5 % 7) - 3));
+    all.insert(all.end(), sample.begin(), sample.end());
+  }
+  const auto gathered = [&](const std::vector<std::vector<int64_t>>& workers, int64_t group) {
+    ValueStatistics whole;
+    for (const auto& samples : workers) {
+      ValueStatistics own;
+      for (size_t i = 0; i < samples.size(); i += static_cast<size_t>(group)) {
+        std::vector<float> batch;
+        const size_t last = std::min(samples.size(), i + static_cast<size_t>(group));
+        for (size_t k = i; k < last; ++k) {
+          const auto at = all.begin() + samples[k] * static_cast<int64_t>(kEach);
+          batch.insert(batch.end(), at, at + kEach);
+        }
+        EXPECT_TRUE(own.add(tensor(batch, {static_cast<int64_t>(last - i), kChannels, kInner}), 1).ok());
+      }
+      auto sent = ValueStatistics::from_bytes(own.to_bytes());
+      EXPECT_TRUE(sent.ok());
+      EXPECT_TRUE(whole.merge(*sent).ok());
+    }
+    return whole.to_bytes();
+  };
+  const std::vector<int64_t> in_order = {0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}, mixed = {7, 3, 11, 0, 5, 9, 1, 10, 2, 8, 4, 6};
+  const auto wanted = gathered({in_order}, 1);
+  EXPECT_EQ(gathered({in_order}, 12), wanted);
+  EXPECT_EQ(gathered({in_order}, 5), wanted);
+  EXPECT_EQ(gathered({mixed}, 7), wanted);
+  EXPECT_EQ(gathered({{4, 6}, {7, 3, 11, 0, 5}, {}, {9, 1, 10, 2, 8}}, 2), wanted);
+}
+
+TEST(ValueStatistics, Numbers) {
+  ValueStatistics s;
+  EXPECT_EQ(s.samples(), 0);
+  EXPECT_EQ(s.range(RangeRule::kMse).high, 0);
+  std::vector<float> x = {1, 2, 3, 4, -5, 6, 7, 8};
+  ASSERT_TRUE(s.add(tensor(x, {2, 2, 2}), 1).ok());
+  EXPECT_EQ(s.samples(), 2);
+  EXPECT_EQ(s.extremes().low, -5);
+  EXPECT_EQ(s.extremes().high, 8);
+  EXPECT_EQ(s.channel_means(), (std::vector<double>{1, 5.5}));
+  const auto h = s.histogram();
+  uint64_t total = 0;
+  for (size_t i = 0; i < h.counts.size(); ++i) {
+    total += h.counts[i];
+    const double low = h.low + static_cast<double>(i) * h.step;
+    EXPECT_EQ(h.counts[i], static_cast<uint64_t>(std::count_if(x.begin(), x.end(), [&](double v) {
+                return v >= low && v < low + h.step;
+              })));
+  }
+  EXPECT_EQ(total, 8u);
+}
+
+TEST(ValueStatistics, WhatItRefuses) {
+  ValueStatistics s;
+  std::vector<float> x = {1, 2, 3, 4};
+  EXPECT_FALSE(s.add(tensor(x, {2, 2}), 2).ok());
+  EXPECT_FALSE(s.add(tensor(x, {2, 2}), 0).ok());
+  EXPECT_FALSE(s.add(tensor(x, {2, 4}), 1).ok());  // less memory than that
+  for (const float wrong : {std::nanf(""), INFINITY, -INFINITY}) {
+    for (size_t at = 0; at < 4; ++at) {
+      std::vector<float> y = x;
+      y[at] = wrong;
+      const Status status = s.add(tensor(y, {2, 2}), 1);
+      ASSERT_EQ(status.code(), Code::kInvalidArgument);
+      EXPECT_NE(status.message().find(str_cat("sample ", at / 2, " ")), std::string::npos) << status.message();
+    }
+  }
+  EXPECT_EQ(s.samples(), 0);
+  ASSERT_TRUE(s.add(tensor(x, {2, 2}), 1).ok());
+  const auto before = s.to_bytes();
+  std::vector<float> more(6);
+  EXPECT_FALSE(s.add(tensor(more, {2, 3}), 1).ok());
+  ValueStatistics other;
+  ASSERT_TRUE(other.add(tensor(more, {2, 3}), 1).ok());
+  EXPECT_FALSE(s.merge(other).ok());
+  EXPECT_EQ(s.to_bytes(), before);
+}
+
+TEST(ValueStatistics, DamagedBytes) {
+  ValueStatistics s;
+  std::vector<float> x = normal(600, 1);
+  ASSERT_TRUE(s.add(tensor(x, {2, 3, 100}), 1).ok());
+  const auto bytes = s.to_bytes();
+  for (size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_EQ(ValueStatistics::from_bytes(std::span(bytes).first(length)).status().code(), Code::kCorruptFile);
+  }
+  for (size_t i = 0; i < std::min<size_t>(bytes.size(), 64); ++i) {  // the header; whatever it is taken for can be used
+    for (const int bit : {0, 3, 7}) {
+      auto damaged = bytes;
+      damaged[i] ^= std::byte(1 << bit);
+      if (auto read = ValueStatistics::from_bytes(damaged); read.ok()) {
+        for (const RangeRule rule : {RangeRule::kMinMax, RangeRule::kPercentile, RangeRule::kMse, RangeRule::kEntropy}) {
+          read->range(rule);
+        }
+        std::vector<float> again = x;
+        read->add(tensor(again, {2, 3, 100}), 1);
+      }
+    }
+  }
+}
+
+TEST(ValueStatistics, ExtremeMagnitudes) {
+  for (const float magnitude : {1e-45f, 1e-30f, 1.0f, 3e38f}) {
+    ValueStatistics s;
+    std::vector<float> x = {-magnitude, 0, magnitude};
+    ASSERT_TRUE(s.add(tensor(x, {3}), -1).ok());
+    std::vector<float> one = {1.0f};
+    ASSERT_TRUE(s.add(tensor(one, {1}), -1).ok());
+    for (const RangeRule rule : {RangeRule::kMinMax, RangeRule::kPercentile, RangeRule::kMse, RangeRule::kEntropy}) {
+      const ValueRange r = s.range(rule);
+      EXPECT_TRUE(r.low <= r.high && std::isfinite(r.low) && std::isfinite(r.high)) << magnitude;
+    }
+    uint64_t total = 0;
+    for (const uint64_t n : s.histogram().counts) total += n;
+    EXPECT_EQ(total, 4u);
+  }
+}
+
+TEST(ValueStatistics, RangesWithOutliers) {
+  ValueStatistics s;
+  std::vector<float> x = normal(16384, 3);
+  x[100] = 300;  // as far as all others together
+  ASSERT_TRUE(s.add(tensor(x, {1, 16384})).ok());
+  EXPECT_EQ(s.range(RangeRule::kMinMax).high, 300);
+  EXPECT_LT(s.range(RangeRule::kPercentile, 99.99).high, 8);
+  EXPECT_GT(s.range(RangeRule::kPercentile, 99.99).high, 2.5);
+  EXPECT_EQ(s.range(RangeRule::kPercentile, 100).high, 300);
+  EXPECT_LT(s.range(RangeRule::kEntropy).high, 200);
+  EXPECT_GT(s.range(RangeRule::kEntropy).high, 2);
+  // The mean square of one element cut off at 30 is 270^2 / 16384 = 4.4: more than what 256 steps of 1.2 cost.
+  EXPECT_GT(s.range(RangeRule::kMse).high, 200);
+}
+
+TEST(ByteScale, HasZeroInIt) {
+  const auto [scale, zero] = byte_scale({0.5, 2.0});
+  EXPECT_EQ(zero, 0);
+  EXPECT_FLOAT_EQ(scale, 2.0f / 255);
+  EXPECT_EQ(byte_scale({-1, 1}).second, 128);
+  EXPECT_EQ(byte_scale({-3, -1}).second, 255);
+  EXPECT_EQ(byte_scale({0, 0}).first, 1.0f);
+  EXPECT_GT(byte_scale({0, 1e-44}).first, 0.0f);
+  EXPECT_TRUE(std::isfinite(byte_scale({-3e38, 3e38}).first));
+}
+
+constexpr const char* kNet = R"(graph "net" { input %x : f32[1,2,4,4]
+  const %w1 : f32[2,2,1,1] = {1,-0.5,0.25,0.75} const %b1 : f32[2] = {0.1,-0.2}
+  const %w2 : f32[2,2,1,1] = {0.5,0.5,-1,1} const %flat : i64[2] = {1,-1}
+  const %w3 : f32[32,3] = {)";
+
+std::string net() {
+  std::string text = kNet;
+  const auto weights = normal(96, 5);
+  for (size_t i = 0; i < weights.size(); ++i) text += str_cat(i ? "," : "", weights[i]);
+  return text + R"(}
+  %a = conv(%x, %w1, %b1) {activation="relu"}
+  %b = conv(%a, %w2)
+  %s = add(%a, %b) {activation="silu"}
+  %p = max_pool(%s) {kernel_shape=[1,1]}
+  %r = reshape(%p, %flat)
+  %y = gemm(%r, %w3)
+  %z = softmax(%y)
+  output "z" %z })";
+}
+
+/// Outputs, and kept values, of one run.
+std::vector<std::vector<float>> run(const Model& model, std::vector<float> x, const std::vector<std::string>& keep = {}) {
+  auto program = model.build();
+  EXPECT_TRUE(program.ok()) << program.status().message();
+  auto session = Session::create(*program, {.target = "cpu", .threads = 1, .keep = keep});
+  EXPECT_TRUE(session.ok()) << session.status().message();
+  const Tensor input = tensor(x, {1, 2, 4, 4});
+  EXPECT_TRUE(session->run(std::span(&input, 1)).ok());
+  std::vector<std::vector<float>> all;
+  for (size_t i = 0; i < session->outputs().size(); ++i) {
+    const Tensor t = session->output(static_cast<int>(i));
+    const auto* from = static_cast<const float*>(t.memory.host);
+    all.emplace_back(from, from + t.type.elements());
+  }
+  return all;
+}
+
+QuantizeChoices choices_for(const Model& ready, const QuantizationSites& sites) {
+  QuantizeChoices choices;
+  std::vector<std::string> keep;
+  for (const auto& n : sites.nodes) choices.nodes.push_back(n.name);
+  std::vector<ValueStatistics> statistics(sites.values.size());
+  for (uint32_t seed = 0; seed < 8; ++seed) {
+    std::vector<float> x = normal(32, seed);
+    std::vector<std::string> inner;
+    for (const auto& v : sites.values) {
+      if (v.name != "x") inner.push_back(v.name);
+    }
+    const auto found = run(ready, x, inner);
+    size_t k = ready.outputs().size();
+    for (size_t i = 0; i < sites.values.size(); ++i) {
+      std::vector<float> value = sites.values[i].name == "x" ? x : found[k++];
+      const auto size = static_cast<int64_t>(value.size());
+      EXPECT_TRUE(statistics[i].add(tensor(value, {1, size})).ok());
+    }
+  }
+  std::vector<ValueRange> ranges(sites.values.size());
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const ValueRange own = statistics[i].range(RangeRule::kMinMax);
+    ValueRange& group = ranges[static_cast<size_t>(sites.values[i].group)];
+    group = {std::min(group.low, own.low), std::max(group.high, own.high)};
+  }
+  for (const auto& v : sites.values) {
+    const auto [scale, zero] = byte_scale(ranges[static_cast<size_t>(v.group)]);
+    choices.values.push_back({v.name, scale, zero});
+  }
+  return choices;
+}
+
+TEST(Quantize, SitesOfANetwork) {
+  auto model = Model::parse(net(), {.disabled_passes = {"all"}});
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  auto ready = model->ready_to_quantize();
+  ASSERT_TRUE(ready.ok()) << ready.status().message();
+  const auto sites = ready->quantization_sites();
+  ASSERT_TRUE(sites.ok()) << sites.status().message();
+  std::string ops;
+  for (const auto& n : sites->nodes) ops += n.op + " ";
+  EXPECT_EQ(ops, "conv conv add silu max_pool reshape gemm ");
+  EXPECT_EQ(sites->nodes[0].weights, 4);
+  int silu = -1, flat = -1;
+  for (const auto& v : sites->values) {
+    if (v.name == "s") silu = v.group;
+    if (v.name == "r") flat = v.group;
+    EXPECT_EQ(v.channel_axis, v.name == "x" || v.name == "a" || v.name == "r" ? 1 : -1) << v.name;
+  }
+  EXPECT_EQ(silu, flat);  // a pool and a reshape between
+}
+
+TEST(Quantize, IntegersAreThoseOfRoundedFloats) {
+  auto model = Model::parse(net());
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  auto ready = model->ready_to_quantize();
+  ASSERT_TRUE(ready.ok()) << ready.status().message();
+  const auto sites = ready->quantization_sites();
+  ASSERT_TRUE(sites.ok()) << sites.status().message();
+  QuantizeChoices choices = choices_for(*ready, *sites);
+  const auto integers = ready->quantized(choices);
+  ASSERT_TRUE(integers.ok()) << integers.status().message();
+  choices.fold = false;
+  const auto rounded = ready->quantized(choices);
+  ASSERT_TRUE(rounded.ok()) << rounded.status().message();
+  size_t folded = 0;
+  const std::string text = integers->text();
+  for (const char* product : {"= conv(", "= gemm("}) {
+    for (size_t at = 0; (at = text.find(product, at)) != std::string::npos; ++at) ++folded;
+  }
+  EXPECT_EQ(folded, 3u) << text;
+  EXPECT_EQ(text.find("conv(%x"), std::string::npos) << text;
+  double largest = 0;
+  for (uint32_t seed = 20; seed < 24; ++seed) {
+    const std::vector<float> x = normal(32, seed);
+    const auto wanted = run(*rounded, x)[0], found = run(*integers, x)[0], exact = run(*model, x)[0];
+    for (size_t i = 0; i < wanted.size(); ++i) {
+      EXPECT_NEAR(found[i], wanted[i], 0.02);  // neighbouring integers of the logits
+      largest = std::max(largest, std::fabs(static_cast<double>(found[i]) - static_cast<double>(exact[i])));
+    }
+  }
+  EXPECT_LT(largest, 0.1);
+  EXPECT_GT(largest, 0);
+}
+
+TEST(Quantize, ChannelsAreEvenedOutAndTheFunctionStays) {
+  const std::string text = R"(graph "net" { input %x : f32[1,2,4,4]
+    const %w1 : f32[2,2,1,1] = {100,-50,0.025,0.075} const %b1 : f32[2] = {0.1,-0.2}
+    const %w2 : f32[2,2,1,1] = {0.5,0.5,-1,1}
+    %a = conv(%x, %w1, %b1) {activation="relu"} %b = conv(%a, %w2) output "b" %b })";
+  auto model = Model::parse(text);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  auto ready = model->ready_to_quantize({.equalize = true});
+  ASSERT_TRUE(ready.ok()) << ready.status().message();
+  const std::vector<float> x = normal(32, 9);
+  const auto wanted = run(*model, x, {"a"}), found = run(*ready, x, {"a"});
+  for (size_t i = 0; i < wanted[0].size(); ++i) EXPECT_NEAR(found[0][i], wanted[0][i], 1e-4 * 100);
+  const auto most = [](const std::vector<float>& a, size_t channel) {
+    return *std::max_element(a.begin() + static_cast<ptrdiff_t>(16 * channel), a.begin() + static_cast<ptrdiff_t>(16 * channel + 16));
+  };
+  EXPECT_GT(most(wanted[1], 0), 100 * most(wanted[1], 1));
+  EXPECT_LT(most(found[1], 0), 10 * most(found[1], 1));
+}
+
+TEST(Quantize, BiasTakesTheMeanErrorOff) {
+  // Weights that all round to the same side: 127 steps for 12.7, so that 0.04 becomes 0.
+  const std::string text = R"(graph "net" { input %x : f32[1,3]
+    const %w : f32[3,1] = {12.7,0.04,0.04} %y = gemm(%x, %w) output "y" %y })";
+  auto model = Model::parse(text);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const auto sites = model->quantization_sites();
+  ASSERT_TRUE(sites.ok() && sites->nodes.size() == 1) << sites.status().message();
+  const auto result = [&](std::vector<std::pair<std::string, std::vector<double>>> means) {
+    QuantizeChoices choices;
+    choices.nodes = {sites->nodes[0].name};
+    choices.values = {{"x", 1.0f, 0}, {"y", 0.1f, 0}};
+    choices.means = std::move(means);
+    const auto made = model->quantized(choices);
+    EXPECT_TRUE(made.ok()) << made.status().message();
+    auto program = made->build();
+    auto session = Session::create(*program, {.target = "cpu"});
+    std::vector<float> x = {0, 100, 200};
+    const Tensor input = tensor(x, {1, 3});
+    EXPECT_TRUE(session->run(std::span(&input, 1)).ok());
+    return *static_cast<const float*>(session->output(0).memory.host);
+  };
+  EXPECT_NEAR(result({}), 0, 1e-6);
+  EXPECT_NEAR(result({{"x", {0, 100, 200}}}), 12, 0.06);
+}
+
+TEST(Quantize, WhatItRefuses) {
+  auto model = Model::parse(net(), {.disabled_passes = {"all"}});
+  ASSERT_TRUE(model.ok());
+  const auto refused = [&](QuantizeChoices choices, std::string_view part) {
+    const Status status = model->quantized(choices).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  };
+  const std::string gemm = [&] {
+    for (const NodeInfo& n : model->nodes()) {
+      if (n.op == "gemm") return n.name;
+    }
+    return std::string();
+  }();
+  refused({.nodes = {"nowhere"}}, "there is no node 'nowhere'");
+  refused({.values = {{"nowhere", 1, 0}}}, "there is no value 'nowhere'");
+  refused({.values = {{"w1", 1, 0}}}, "a constant");
+  refused({.values = {{"x", 0, 0}}}, "scale 0");
+  refused({.values = {{"x", 1, 256}}}, "256");
+  refused({.nodes = {gemm}}, "has no scale");
+  refused({.nodes = {gemm}, .values = {{"r", 1, 0}, {"y", 1, 0}}, .means = {{"r", {1, 2}}}}, "2 means");
+}
+
+}  // namespace
+}  // namespace pinnace
