@@ -6,6 +6,7 @@
 #include "ops/work.h"
 #include "quantize/rewrite_graph.h"
 #include "quantize/sites.h"
+#include "quantize/weight_only.h"
 
 namespace pinnace {
 
@@ -35,6 +36,19 @@ Result<Model> Model::quantized(const QuantizeChoices& choices) const {
     PassOptions passes;
     if (!choices.fold) passes.disabled = {"all"};
     return optimized(std::move(data), passes);
+  });
+}
+
+Result<std::vector<WeightSite>> Model::weight_sites() const {
+  return at_border([&]() -> Result<std::vector<WeightSite>> { return find_weight_sites(data_->graph); });
+}
+
+Result<Model> Model::with_stored_weights(const WeightChoices& choices) const {
+  return at_border([&]() -> Result<Model> {
+    const AheadBudget budget;
+    std::shared_ptr<Data> data = data_->clone();
+    PINNACE_TRY(store_weights(data->graph, data->custom->table(), choices));
+    return optimized(std::move(data), {.disabled = {"constant_folding"}});  // which would make floats of small ones
   });
 }
 

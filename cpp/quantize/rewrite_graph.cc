@@ -270,9 +270,10 @@ class Insertion {
     for (const double m : most) scales.push_back(m > 0 ? static_cast<float>(std::max(m / 127, 0x1p-126)) : 1.0f);
     std::vector<int32_t> scale_of;
     if (by_channel) scale_of = product.output_of;
-    if (const auto means = means_.find(graph_.value(node.inputs[0]).name); means != means_.end() && (given || !has_bias)) {
-      PINNACE_TRY(correct(node, product, w, scales, scale_of, *means->second, std::move(bias)));
-    }
+    const auto means = means_.find(graph_.value(node.inputs[0]).name);
+    const bool corrected = means != means_.end() && (given || !has_bias);
+    if (corrected) PINNACE_TRY(correct(node, product, w, scales, scale_of, *means->second, bias));
+    if (given || corrected) PINNACE_TRY(store_bias(node, bias, scales, x_scale));
     return store(node, 1, w, scales, scale_of, by_channel ? product.axis : -1);
   }
 
@@ -283,7 +284,7 @@ class Insertion {
   /// What rounding of weights adds to the sums at the mean of what enters is taken off the bias.
   Status correct(Node& node, const WeightedProduct& product, const std::vector<double>& w,
                  const std::vector<float>& scales, const std::vector<int32_t>& scale_of, const std::vector<double>& means,
-                 std::vector<double> bias) {
+                 std::vector<double>& bias) {
     if (static_cast<int64_t>(means.size()) != product.inputs) {
       return invalid("node '", node.name, "': value '", graph_.value(node.inputs[0]).name, "' has ", means.size(),
                      " means, its weights take ", product.inputs, " channels");
@@ -293,10 +294,26 @@ class Insertion {
       const double error = rounded(w[i], scale) * static_cast<double>(scale) - w[i];
       bias[static_cast<size_t>(product.output_of[i])] -= error * means[static_cast<size_t>(product.input_of[i])];
     }
+    return {};
+  }
+
+  /// The bias as int32 at the scale of the sums, and a dequantize_linear: so it is rounded between floats as well.
+  Status store_bias(Node& node, const std::vector<double>& bias, const std::vector<float>& scales, double x_scale) {
+    std::vector<int32_t> integers(bias.size());
+    std::vector<float> steps(bias.size());
+    for (size_t c = 0; c < bias.size(); ++c) {
+      const double step = x_scale * static_cast<double>(scales[scales.size() > 1 ? c : 0]);
+      steps[c] = static_cast<float>(std::max(step, 0x1p-126));
+      integers[c] = static_cast<int32_t>(std::clamp(std::nearbyint(bias[c] / step), -0x1p31 + 1, 0x1p31 - 1));
+    }
+    const std::string name = str_cat(graph_.value(node.outputs[0]).name, ".bias");
+    const Shape shape = {static_cast<int64_t>(bias.size())};
+    PINNACE_ASSIGN(const ValueId q, graph_.add_constant_of<int32_t>(str_cat(name, ".int32"), DType::kI32, shape, integers));
+    PINNACE_ASSIGN(const ValueId s, graph_.add_constant_of<float>(str_cat(name, ".scale"), DType::kF32, shape, steps));
     std::vector<ValueId> inputs = node.inputs;
     inputs.resize(3, kNoValue);
-    const std::string name = str_cat(graph_.value(node.outputs[0]).name, ".corrected_bias");
-    PINNACE_ASSIGN(inputs[2], rewrite_.add_constant(name, DType::kF32, {product.outputs}, bias));
+    const TensorType type{DType::kF32, shape, nullptr};
+    inputs[2] = rewrite_.insert_before(node, "dequantize_linear", {q, s}, {{"axis", int64_t{0}}}, type, name);
     rewrite_.set_inputs(node, std::move(inputs));
     return {};
   }

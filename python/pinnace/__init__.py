@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from pinnace.agreement import Agreement, ExactDistances
     from pinnace.loading import load
     from pinnace.model import CheckNode, CheckReport, Model
+    from pinnace.quantize.options import Int8
+    from pinnace.quantize.report import QuantizationReport, QuantizationRow, RangeRow
     from pinnace.verify.comparison import ComparedGraph, Comparison, ComparisonRow, NodeCount, compare
     from pinnace.verify.error_details import ErrorDetail
 
@@ -50,8 +52,12 @@ _LATER = {
     "ComparisonRow": "pinnace.verify.comparison",
     "ErrorDetail": "pinnace.verify.error_details",
     "ExactDistances": "pinnace.agreement",
+    "Int8": "pinnace.quantize.options",
     "Model": "pinnace.model",
     "NodeCount": "pinnace.verify.comparison",
+    "QuantizationReport": "pinnace.quantize.report",
+    "QuantizationRow": "pinnace.quantize.report",
+    "RangeRow": "pinnace.quantize.report",
     "compare": "pinnace.verify.comparison",
     "load": "pinnace.loading",
 }
@@ -77,6 +83,7 @@ __all__ = [
     "ExactDistances",
     "FileError",
     "Future",
+    "Int8",
     "InvalidArgument",
     "Metadata",
     "Model",
@@ -93,6 +100,9 @@ __all__ = [
     "Profile",
     "Program",
     "Quantization",
+    "QuantizationReport",
+    "QuantizationRow",
+    "RangeRow",
     "ReferenceFunction",
     "Session",
     "Shape",

@@ -15,6 +15,8 @@ from pinnace.new_names import new_names
 from pinnace.pass_reports import PassReport
 from pinnace.program import NodeInfo, Program, node_infos
 from pinnace.progress import phase
+from pinnace.quantize.build import quantized_program
+from pinnace.quantize.options import Int8
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.sources.base import Source
 from pinnace.sources.opened import source_of
@@ -181,7 +183,7 @@ class Model:
     def build(
         self,
         targets: str | Sequence[str] = ("cpu",),
-        quantize: Any = None,
+        quantize: Int8 | None = None,
         verify: bool = True,
         *,
         examples: Sequence[Mapping[str, Any]] = (),
@@ -210,7 +212,9 @@ class Model:
         input_names   names of the program's inputs: a list with one for each in order, or a dict old name -> new name,
                   which leaves the others as they are. `examples` and `reference` go by the names of this model.
         output_names  the same for its outputs.
-        quantize  None; anything else is Unsupported: this build converts models that are quantised already.
+        quantize  Int8(...): weights and activations become 8-bit integers, by ranges that runs on samples show. The
+                  float program is verified first; the integers are held against the same roundings between operators
+                  on floats. Program.quantization is the report.
         verify    False skips the comparison; the file records that, and `inspect` shows it.
         metadata  further facts to record in the file, text by name.
         cancel    a CancelToken that ends the build with Cancelled; a run of the source is waited for.
@@ -221,17 +225,18 @@ class Model:
         exist, or names that are unknown, empty, not printable, longer than 200 characters, of two inputs or outputs, or
         not as many as there are.
         """
-        if quantize is not None:
-            raise _core.Unsupported(
-                "quantize: this build does not quantise; hand over a model that is quantised already"
-            )
+        if quantize is not None and not isinstance(quantize, Int8):
+            raise _core.InvalidArgument(f"quantize must be None or Int8(...), is {type(quantize).__name__}")
         targets = [targets] if isinstance(targets, str) else list(targets)
         facts = {"source": self._name, **(metadata or {})}
         bounds = tolerance_bounds(tolerance)
         core, renamed = self._named_core(input_names, output_names)
         with _core.CancelScope(cancel):
             if not verify:
-                return _built(core, targets, {**facts, "verified": "no: verify=False"})
+                facts["verified"] = "no: verify=False"
+                if quantize is not None:
+                    return quantized_program(core, quantize, targets, facts, [], renamed)
+                return _built(core, targets, facts)
             maker = InputMaker(self.inputs, self, self._known_sizes)
             makings = [maker.make(example) for example in examples or self._examples or [{}]]
             core = core.with_ranges(ranges) if (ranges := ranges_of(makings)) else core
@@ -243,7 +248,13 @@ class Model:
                 named = [{renamed.get(name, name): array for name, array in arrays.items()} for arrays in inputs]
                 return verify_program(program, source, named, targets, bounds)
 
-            return first_that_runs(program, makings, verified, renamed)
+            done = first_that_runs(program, makings, verified, renamed)
+            if quantize is None:
+                return done
+            named = [{renamed.get(name, name): array for name, array in made.arrays.items()} for made in first]
+            kept = {key: value for key, value in done.metadata.items() if key not in ("producer", "targets")}
+            facts = {key.replace("verified", "float.verified", 1): value for key, value in kept.items()}
+            return quantized_program(core, quantize, targets, facts, named, renamed)
 
     def _named_core(self, input_names: Any, output_names: Any) -> tuple[_core.Model, dict[str, str]]:
         """The extension's model with the names that a caller wants, and the inputs' new names by the old ones."""

@@ -6,12 +6,15 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import Any, SupportsIndex
+from typing import TYPE_CHECKING, Any, SupportsIndex
 
 from pinnace import _core
 from pinnace.progress import phase
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.types import TensorSpec, custom_ops, signature, specs_from
+
+if TYPE_CHECKING:
+    from pinnace.quantize.report import QuantizationReport
 
 
 @dataclass(frozen=True)
@@ -134,9 +137,11 @@ class Program:
     deepcopy() give the program itself, since nothing can change it.
     """
 
-    def __init__(self, core: _core.Program) -> None:
-        """Made by open, from_bytes and Model.build. core: the extension's program."""
+    def __init__(self, core: _core.Program, report: QuantizationReport | None = None) -> None:
+        """Made by open, from_bytes and Model.build. core: the extension's program. report: of its quantisation, with
+        more than the file has of it."""
         self._core = core
+        self._report = report
 
     def __repr__(self) -> str:
         """Number of nodes, inputs and outputs."""
@@ -214,17 +219,27 @@ class Program:
         return Metadata(self._core.metadata)
 
     @property
+    def quantization(self) -> QuantizationReport | None:
+        """What build(quantize=...) made of which node, and why others stayed in float; None where nothing was quantised
+        here. What build() returns also has ranges and histograms; a file has not. CorruptFile: what it records of it
+        cannot be read.
+        """
+        from pinnace.quantize.report import quantization_of
+
+        return self._report or quantization_of(self.metadata)
+
+    @property
     def payloads(self) -> list[Payload]:
         """What back ends stored in the file, by target and key."""
         return [Payload(**row) for row in self._core.payloads]
 
     def with_metadata(self, entries: Mapping[str, str]) -> Program:
         """The same program with these facts more, or changed. entries: text by name. OutOfMemory."""
-        return Program(self._core.with_metadata(entries))
+        return Program(self._core.with_metadata(entries), self._report)
 
     def without_payloads(self) -> Program:
         """The same program without them: smaller, slower to prepare, the same results. OutOfMemory."""
-        return Program(self._core.without_payloads())
+        return Program(self._core.without_payloads(), self._report)
 
     def text(self, max_constant_bytes: int = 64) -> str:
         """The graph's text form; constants longer than `max_constant_bytes` appear as a hash."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -31,13 +31,21 @@ def set_progress(shown: bool) -> None:
 @contextmanager
 def phase(name: str) -> Iterator[None]:
     """Shows the name while the block runs, or the function that this decorates; within another phase, nothing."""
-    if not (_wanted and _is_terminal() and _shown.acquire(blocking=False)):
+    with counted(name):
         yield
+
+
+@contextmanager
+def counted(name: str, shown: bool = True) -> Iterator[Callable[[], None]]:
+    """The same for a block that calls what it is given after each step of its work: the line then has their number.
+    shown: False shows nothing."""
+    if not (shown and _wanted and _is_terminal() and _shown.acquire(blocking=False)):
+        yield lambda: None
         return
     try:
         line = _Line(name)
         try:
-            yield
+            yield line.step
         finally:
             line.end()
     finally:
@@ -56,6 +64,7 @@ class _Line:
 
     def __init__(self, name: str) -> None:
         self._name = name
+        self._steps = 0
         self._lock = threading.Lock()
         self._ended = False
         self._drawn: Any = None
@@ -75,11 +84,20 @@ class _Line:
                 return
             columns = (TextColumn("{task.description}", markup=False), BarColumn(24), TimeElapsedColumn())
             drawn = Progress(*columns, console=console, transient=True, redirect_stdout=False, redirect_stderr=False)
-            drawn.add_task(self._name, total=None)
+            drawn.add_task(self._text(), total=None)
             (task,) = drawn.tasks
             task.start_time = (task.start_time or 0.0) - AFTER
             drawn.start()
             self._drawn = drawn
+
+    def _text(self) -> str:
+        return f"{self._name}, {self._steps}" if self._steps else self._name
+
+    def step(self) -> None:
+        with self._lock:
+            self._steps += 1
+            if self._drawn is not None:
+                self._drawn.update(self._drawn.tasks[0].id, description=self._text())
 
     def end(self) -> None:
         self._timer.cancel()

@@ -128,5 +128,19 @@ struct QuantizeChoices {
   bool fold = true;
 };
 
+/// A node whose weights can be stored as integers while it computes in float.
+struct WeightSite {
+  std::string name, op, module;
+  int64_t weights = 0;
+};
+
+struct WeightChoices {
+  std::vector<std::string> nodes;  ///< of weight sites
+  int bits = 8;                    ///< 8 or 4; rows that are gathered have 8
+  /// So many weights, along what a product sums or along a gathered row, share a scale: a multiple of 8; 0: all.
+  int64_t block = 0;
+  bool symmetric = true;  ///< without zero points: signed integers from -127 or -7 on
+};
+
 }  // namespace pinnace
 #pragma GCC visibility pop

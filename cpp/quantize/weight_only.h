@@ -1,0 +1,19 @@
+// Weights as stored integers, everything else in float: the form that mat_mul_weights_f32.cc reads without unpacking
+// them in memory.
+#pragma once
+
+#include <pinnace/quantize.h>
+
+#include "graph/graph.h"
+#include "ops/type_inference.h"
+
+namespace pinnace {
+
+/// Products (gemm, mat_mul) by constant float32 matrices, and gathers of rows of one.
+std::vector<WeightSite> find_weight_sites(const Graph& graph);
+
+/// Integers and dequantize_linear in place of the weights of the chosen nodes. kInvalidArgument: a node that is not
+/// there or is no site, bits other than 4 and 8, a block that is no multiple of 8, weights that are not finite.
+Status store_weights(Graph& graph, const OpTable& ops, const WeightChoices& choices);
+
+}  // namespace pinnace

@@ -1,0 +1,1 @@
+"""Quantisation after training: what Model.build(quantize=...) takes, does and reports."""

@@ -1,0 +1,314 @@
+"""From a float model to a quantised program: Model.build(quantize=...)."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.files import one_line
+from pinnace.log import log
+from pinnace.program import NodeInfo, Program, core_of, node_infos
+from pinnace.progress import phase
+from pinnace.quantize.calibration import Calibration, calibrate
+from pinnace.quantize.control import fewest_kept
+from pinnace.quantize.options import Int8
+from pinnace.quantize.report import FACT, QuantizationReport, QuantizationRow, RangeRow
+from pinnace.quantize.rounded_source import RoundedSource
+from pinnace.quantize.samples import samples_of
+from pinnace.session import Session
+from pinnace.types import Array, specs_from
+from pinnace.verify.verification import verify_program
+
+# Layers whose sensitivity is measured one by one; of more, by the error that each makes where all are quantised.
+ALONE_MOST = 400
+
+
+class Quantizer:
+    """One model and what is asked of it."""
+
+    def __init__(self, core: _core.Model, options: Int8, names: Mapping[str, str]) -> None:
+        """core: the float model with the program's names. names: of inputs that the user's model calls otherwise."""
+        self.options, self.names = options, names
+        self.ready = core.ready_to_quantize(options.equalize)
+        sites = self.ready.quantization_sites()
+        self.values: list[dict[str, Any]] = sites["values"]
+        self.skipped = {n.name: why for n in node_infos(self.ready.nodes) if (why := self._skips(n))}
+        self.sites: list[dict[str, Any]] = sites["nodes"]
+        self.layers = [n["name"] for n in self.sites if n["weighted"] and n["name"] not in self.skipped]
+        self.float_program = _built(self.ready)
+        self.calibration = Calibration({})
+        self.said: list[str] = []
+
+    def _skips(self, node: NodeInfo) -> str:
+        for pattern in self.options.skip:
+            inside = [node.name, node.op, node.module]
+            if any(fnmatchcase(name, pattern) for name in inside) or fnmatchcase(node.module, f"{pattern}.*"):
+                return f"skip={pattern!r}"
+        return ""
+
+    def calibrate(self) -> None:
+        """Runs the samples. InvalidArgument: see calibrate() of calibration.py."""
+        specs = specs_from(self.ready.inputs, self.ready.symbols)
+        samples = samples_of(self.options.calibration, specs, self.names)
+        self.calibration = calibrate(self.float_program, self.values, samples, self.options.progress)
+        self.scales = self.calibration.scales(self.values, self.options)
+        self.means = self.calibration.means(self.values) if self.options.bias_correction else []
+
+    def chosen(self, kept: Sequence[str] = (), only: str | None = None) -> list[str]:
+        """The nodes that compute in integers where these layers stay in float, or that one layer alone does not. Others
+        follow the layers whose results they take: between floats they would only cost."""
+        if only is not None:
+            return [only]
+        stay, made, nodes = {*kept, *self.skipped}, set(), []
+        for site in self.sites:
+            if site["name"] in stay or not (site["weighted"] or all(name in made for name in site["inputs"])):
+                continue
+            nodes.append(site["name"])
+            made.add(site["output"])
+        return nodes
+
+    def model(self, nodes: Sequence[str], fold: bool = True) -> _core.Model:
+        """In integers, or as rounded floats."""
+        return self.ready.quantized(list(nodes), self.scales, self.means, fold=fold)
+
+    # ---- errors
+
+    def outputs(self, program: Program) -> list[list[Array]]:
+        """Of each kept sample."""
+        session = Session(program, "cpu", plan_cache=1)
+        found = []
+        for sample in self.calibration.kept:
+            session.reset_state()
+            found.append(list(session.run(dict(zip(program.inputs, sample, strict=True))).values()))
+        return found
+
+    def errors(self, program: Program) -> dict[str, float]:
+        """By output, relative to the float program's."""
+        if not hasattr(self, "_floats"):
+            self._floats = self.outputs(self.float_program)
+        found = self.outputs(program)
+        return {
+            name: relative_error([a[i] for a in found], [b[i] for b in self._floats])
+            for i, name in enumerate(program.outputs)
+        }
+
+    def inner_errors(self, program: Program, names: Sequence[str]) -> dict[str, float]:
+        """By inner value, on the first kept sample, 32 values at a time."""
+        feed = dict(zip(program.inputs, self.calibration.kept[0], strict=True))
+        errors = {}
+        for start in range(0, len(names), 32):
+            part = list(names[start : start + 32])
+            mine = Session(program, "cpu", keep=part, plan_cache=1).kept_values(feed)
+            exact = Session(self.float_program, "cpu", keep=part, plan_cache=1).kept_values(feed)
+            errors |= {name: relative_error([mine[name]], [exact[name]]) for name in part}
+        return errors
+
+    # ---- accuracy control
+
+    def score(self, program: Program) -> float:
+        """The metric, or less of it the larger the worst error is. InvalidArgument: it raises, or is no number."""
+        if self.options.metric is None:
+            return -max(self.errors(program).values(), default=0.0)
+        session = Session(program, "cpu")
+
+        def run(feed: Mapping[str, Any]) -> dict[str, Array]:
+            return session.run({self.names.get(name, name): value for name, value in feed.items()})
+
+        try:
+            number = float(self.options.metric(run))
+        except _core.Error:
+            raise
+        except Exception as error:  # of the user's code
+            text = f"{type(error).__name__}: {error}".strip()
+            raise _core.InvalidArgument(f"metric failed: {text}") from error
+        if math.isnan(number):
+            raise _core.InvalidArgument("metric gave NaN, must give a number, higher for better programs")
+        return number
+
+    def sensitivities(self) -> dict[str, float]:
+        """By layer, the error of the worst output where it alone is quantised."""
+        if len(self.layers) > ALONE_MOST:
+            outputs = {site["name"]: site["output"] for site in self.sites}
+            rounded = _built(self.model(self.chosen(), fold=False))
+            errors = self.inner_errors(rounded, [outputs[name] for name in self.layers])
+            return {name: errors[outputs[name]] for name in self.layers}
+        return {
+            name: max(self.errors(_built(self.model(self.chosen(only=name)))).values(), default=0.0)
+            for name in self.layers
+        }
+
+    @phase("controlling accuracy")
+    def kept(self) -> tuple[list[str], dict[str, float], tuple[float, float] | None]:
+        """(layers that stay in float, sensitivities, scores of the float program and of the result)."""
+        if self.options.max_drop is None:
+            return [], {}, None
+        exact = self.score(self.float_program)
+        allowed = self.options.allowed(exact)
+        assert allowed is not None
+        programs: dict[tuple[str, ...], float] = {}
+
+        def scored(kept: Sequence[str]) -> float:
+            key = tuple(sorted(kept))
+            if key not in programs:
+                programs[key] = self.score(_built(self.model(self.chosen(kept))))
+            return programs[key]
+
+        least = exact - allowed
+        if scored([]) >= least:
+            return [], {}, self._scores(exact, scored([]))
+        sensitivity = self.sensitivities()
+        order = sorted(self.layers, key=lambda name: -sensitivity[name])
+        found = fewest_kept(order, scored, least)
+        if len(found.kept) == len(self.layers):
+            self.said.append(
+                f"no choice of quantised layers reaches a drop of {allowed:g}: all stay in float"
+            )
+            return found.kept, sensitivity, self._scores(exact, exact)
+        return found.kept, sensitivity, self._scores(exact, found.score)
+
+    def _scores(self, exact: float, found: float) -> tuple[float, float] | None:
+        return (exact, found) if self.options.metric is not None else None
+
+    # ---- the report
+
+    def report(
+        self, program: Program, nodes: Sequence[str], kept: Sequence[str], sensitivity: Mapping[str, float], score: Any
+    ) -> QuantizationReport:
+        """What has become of each node."""
+        sites = {site["name"]: site for site in self.sites}
+        chosen = set(nodes)
+        rounded = _built(self.model(nodes, fold=False))
+        inner = self.inner_errors(rounded, [sites[name]["output"] for name in nodes])
+        before, after = self._times(self.float_program), self._times(program)
+        rows = []
+        for node in node_infos(self.ready.nodes):
+            if node.path:
+                continue
+            site = sites.get(node.name)
+            weights = site["weights"] if site else 0
+            integers = node.name in chosen
+            rows.append(
+                QuantizationRow(
+                    node=node.name,
+                    op=node.op,
+                    source=node.source,
+                    module=node.module,
+                    kept_float=not integers,
+                    reason="" if integers else self._reason(node.name, site, kept, sensitivity),
+                    error=inner.get(site["output"]) if site and integers else None,
+                    sensitivity=sensitivity.get(node.name),
+                    bytes_before=4 * weights,
+                    bytes_after=weights if integers else 4 * weights,
+                    ns_before=before.get(node.name),
+                    ns_after=after.get(node.name),
+                )
+            )
+        used = {name for site in self.sites if site["name"] in chosen for name in (*site["inputs"], site["output"])}
+        ranges = [self._range(*row) for row in self.scales if row[0] in used]
+        return QuantizationReport(
+            rows,
+            ranges,
+            samples=self.calibration.samples,
+            errors=self.errors(program),
+            score=score,
+            said=self.said,
+        )
+
+    def _reason(
+        self, name: str, site: Mapping[str, Any] | None, kept: Sequence[str], sensitivity: Mapping[str, float]
+    ) -> str:
+        if name in self.skipped:
+            return self.skipped[name]
+        if name in kept:
+            return f"max_drop={self.options.max_drop!r}: quantised alone it makes an error of {sensitivity[name]:.2g}"
+        if site:
+            return "what it reads is computed in float"
+        return "it has no 8-bit form here, or what it reads is computed in float"
+
+    def _range(self, name: str, scale: float, zero_point: int) -> RangeRow:
+        statistics = self.calibration.statistics[name]
+        start, step, counts = statistics.histogram()
+        wide = max(1, -(-len(counts) // 64))
+        bins = [sum(counts[i : i + wide]) for i in range(0, len(counts), wide)]
+        low, high = (0 - zero_point) * scale, (255 - zero_point) * scale
+        return RangeRow(name, scale, zero_point, low, high, *statistics.extremes, (start, step * wide, bins))
+
+    def _times(self, program: Program) -> dict[str, int]:
+        session = Session(program, "cpu", threads=1, plan_cache=1)
+        feed = dict(zip(program.inputs, self.calibration.kept[0], strict=True))
+        session.run(feed)
+        times: dict[str, int] = {}
+        for _ in range(3):
+            for event in session.profile(feed).events:
+                times[event.node] = min(times.get(event.node, event.duration_ns), event.duration_ns)
+        return times
+
+
+def quantized_program(
+    core: _core.Model,
+    options: Any,
+    targets: list[str],
+    facts: Mapping[str, str],
+    examples: Sequence[Mapping[str, Any]],
+    names: Mapping[str, str],
+) -> Program:
+    """The quantised program, held against the same roundings between operators on floats.
+
+    core      the float model, with the program's names.
+    facts     to record in the file.
+    examples  inputs to verify on; none: verification is left out.
+    names     of inputs that the user's model calls otherwise.
+
+    InvalidArgument: the options, a sample or the metric; VerificationError: the integers differ from what they round.
+    """
+    if not isinstance(options, Int8):
+        raise _core.InvalidArgument(f"quantize must be None or Int8(...), is {type(options).__name__}")
+    work = Quantizer(core, options, names)
+    if not work.layers:
+        raise _core.Unsupported(
+            "quantize: no layer here has an 8-bit form: products by constant float32 weights are quantised"
+            + (", and skip names all of them" if work.skipped else "")
+        )
+    work.calibrate()
+    kept, sensitivity, score = work.kept()
+    nodes = work.chosen(kept)
+    program = Program(work.model(nodes).build(targets, dict(facts)))
+    if examples:
+        source = RoundedSource(work.model(nodes, fold=False))
+        program = verify_program(program, source, examples, targets)
+    report = work.report(program, nodes, kept, sensitivity, score)
+    log("info", f"quantised: {report!r}")
+    return Program(core_of(program.with_metadata({FACT: report.to_json(ranges=False)})), report)
+
+
+@phase("building")
+def _built(core: _core.Model) -> Program:
+    return Program(core.build(["cpu"], {}))
+
+
+def relative_error(found: Sequence[Array], exact: Sequence[Array]) -> float:
+    """Root mean square of the differences over that of the exact values; of integers and booleans, the part that
+    differs. 0 where there is nothing."""
+    squares, size, count = 0.0, 0.0, 0
+    for a, b in zip(found, exact, strict=True):
+        if b.dtype.kind not in "fV":
+            squares += float(np.count_nonzero(a != b))
+            size += b.size
+            count += b.size
+            continue
+        x, y = a.astype(np.float64), b.astype(np.float64)
+        finite = np.isfinite(y)
+        squares += float(np.sum(np.square(np.where(finite, x - np.where(finite, y, 0), 0))))
+        size += float(np.sum(np.square(y[finite])))
+        count += y.size
+    if not count or squares == 0:
+        return 0.0
+    return math.sqrt(squares / size) if size > 0 else math.inf
+
+
+__all__ = ["Quantizer", "quantized_program", "relative_error"]

@@ -1,0 +1,97 @@
+"""What a user asks of a quantisation: Int8."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pinnace import _core
+from pinnace.types import Array
+
+# A program as a function: arrays by input, arrays by output.
+Run = Callable[[Mapping[str, Any]], dict[str, Array]]
+OBSERVERS = ("minmax", "percentile", "mse", "entropy")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Int8:
+    """Static quantisation to 8-bit integers: weights with a scale for each output channel, other values with one scale
+    and zero point each, which follow from runs on samples.
+
+    calibration      the samples: arrays by input name, or arrays in the order of the inputs, for each call. A list, a
+                     generator, a torch DataLoader; or a function that makes one. It is read once, one sample after the
+                     other.
+    observer         how the range of a value follows from what was seen of it: "minmax"; "percentile", which leaves out
+                     the tails; "mse", whose steps have the least mean square error; "entropy", whose steps lose the
+                     least information.
+    percentile       of the observer "percentile": the part of elements, in per cent, that is inside on either side.
+    bias_correction  takes the mean error that rounded weights make off the biases.
+    equalize         evens out the ranges of channels between neighbouring layers first.
+    skip             names of nodes, modules ("decoder.0") or operators that stay in float; * and ? as in file names.
+    metric           metric(run) -> float, higher is better, where run(arrays by input) gives arrays by output. Decides
+                     with max_drop which layers stay in float.
+    max_drop         how much less than the float program's the metric may be; "0.5%": of the float program's. Without
+                     a metric: the largest error of an output (root mean square over the samples, relative to that of
+                     the output). None: every layer that can be is quantised.
+    progress         shows on a terminal how far the calibration is.
+
+    InvalidArgument: a value that is none of these.
+    """
+
+    calibration: Iterable[Any] | Callable[[], Iterable[Any]]
+    observer: str = "minmax"
+    percentile: float = 99.99
+    bias_correction: bool = True
+    equalize: bool = True
+    skip: Sequence[str] = ()
+    metric: Callable[[Run], float] | None = None
+    max_drop: float | str | None = None
+    progress: bool = True
+
+    def __post_init__(self) -> None:
+        """Refuses what no quantisation could be made of, before anything runs."""
+        if not callable(self.calibration) and not isinstance(self.calibration, Iterable):
+            raise _core.InvalidArgument(
+                f"calibration must be an iterable of samples, or a function that makes one, is "
+                f"{type(self.calibration).__name__}"
+            )
+        if isinstance(self.calibration, (str, bytes, Mapping)):
+            raise _core.InvalidArgument(
+                f"calibration must hold samples, each with arrays for all inputs; is one {type(self.calibration).__name__}"
+            )
+        if self.observer not in OBSERVERS:
+            raise _core.InvalidArgument(f"observer must be one of {', '.join(OBSERVERS)}, is {self.observer!r}")
+        if not _is_number(self.percentile) or not 50 < self.percentile <= 100:
+            raise _core.InvalidArgument(f"percentile must be above 50 and at most 100, is {self.percentile!r}")
+        if isinstance(self.skip, str) or not all(isinstance(name, str) for name in self.skip):
+            raise _core.InvalidArgument(f"skip must be a list of names, is {self.skip!r}")
+        if self.metric is not None and not callable(self.metric):
+            raise _core.InvalidArgument(f"metric must be a function of a program, is {type(self.metric).__name__}")
+        if self.metric is not None and self.max_drop is None:
+            raise _core.InvalidArgument("metric needs max_drop: how much less than the float program's it may be")
+        self.allowed(1.0)
+
+    def allowed(self, of_float: float) -> float | None:
+        """The drop that max_drop allows where the float program's metric is `of_float`; None where it says nothing."""
+        if self.max_drop is None:
+            return None
+        text = self.max_drop
+        relative = isinstance(text, str) and text.strip().endswith("%")
+        try:
+            number = float(text.strip().removesuffix("%")) if isinstance(text, str) else float(text)
+        except (TypeError, ValueError):
+            number = math.nan
+        if not number >= 0 or math.isinf(number) or isinstance(text, bool) or (isinstance(text, str) and not relative):
+            raise _core.InvalidArgument(f'max_drop must be a number from 0 on, or a part such as "0.5%", is {text!r}')
+        if not relative:
+            return number
+        return number / 100 * (abs(of_float) if self.metric is not None else 1.0)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+__all__ = ["OBSERVERS", "Int8", "Run"]

@@ -1,0 +1,94 @@
+"""Samples of a calibration: whatever a user's iterable gives, as arrays in the order of a program's inputs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.arrays import input_array, ordered_inputs
+from pinnace.files import one_line
+from pinnace.types import Array, TensorSpec
+
+
+def samples_of(calibration: Any, specs: Mapping[str, TensorSpec], names: Mapping[str, str]) -> Iterator[list[Array]]:
+    """The arrays of one call after the other.
+
+    names: of inputs that the program calls otherwise than the model of which the user knows. A batch that is a multiple
+    of a fixed first dimension is several calls.
+
+    InvalidArgument: what the iterable gives is no sample, with its number, or the iterable itself fails.
+    """
+    given = calibration() if callable(calibration) else calibration
+    if not isinstance(given, Iterable):
+        raise _core.InvalidArgument(f"calibration() gave {type(given).__name__}, must give an iterable of samples")
+    for number, sample in enumerate(_guarded(given)):
+        where = f"calibration sample {number}"
+        try:
+            arrays = [np.asarray(a) for a in ordered_inputs(specs, _by_name(sample, specs, names))]
+        except _core.InvalidArgument as error:
+            raise _core.InvalidArgument(f"{where}: {one_line(error)}") from None
+        yield from _calls(arrays, list(specs.values()))
+
+
+def _guarded(given: Iterable[Any]) -> Iterator[Any]:
+    iterator, number = iter(given), 0
+    while True:
+        try:
+            sample = next(iterator)
+        except StopIteration:
+            return
+        except _core.Error:
+            raise
+        except Exception as error:  # of the user's code
+            text = f"{type(error).__name__}: {error}".strip()
+            raise _core.InvalidArgument(f"calibration sample {number} cannot be read: {text}") from error
+        yield sample
+        number += 1
+
+
+def _by_name(sample: Any, specs: Mapping[str, TensorSpec], names: Mapping[str, str]) -> Mapping[str, Any]:
+    if isinstance(sample, Mapping):
+        return {names.get(name, name): value for name, value in sample.items()}
+    values: Sequence[Any] = sample if isinstance(sample, (list, tuple)) else [sample]
+    if len(specs) == 1 and len(values) == 2 and isinstance(sample, (list, tuple)):
+        values = values[:1]  # (input, label), as data sets for training give them
+    if len(values) != len(specs):
+        takes = ", ".join(map(repr, specs))
+        raise _core.InvalidArgument(f"has {len(values)} arrays, the program takes {len(specs)} ({takes})")
+    return dict(zip(specs, values, strict=True))
+
+
+def _calls(arrays: list[Array], specs: Sequence[TensorSpec]) -> Iterator[list[Array]]:
+    firsts = {spec.shape[0] if spec.shape else None for spec in specs}
+    batch = {array.shape[0] if array.ndim else None for array in arrays}
+    if len(firsts) == 1 and len(batch) == 1:
+        (size,), (count,) = firsts, batch
+        if isinstance(size, int) and count is not None and 0 < size < count and count % size == 0:
+            for start in range(0, count, size):
+                yield [np.ascontiguousarray(array[start : start + size]) for array in arrays]
+            return
+    yield arrays
+
+
+class Kept:
+    """The first samples, for measuring errors: at most 8, of at most 64 MB together."""
+
+    MOST, MOST_BYTES = 8, 64 << 20
+
+    def __init__(self) -> None:
+        """Holds none."""
+        self.samples: list[list[Array]] = []
+        self._bytes = 0
+
+    def offer(self, sample: list[Array]) -> None:
+        """Keeps a copy where there is room; the first always."""
+        size = sum(array.nbytes for array in sample)
+        if not self.samples or (len(self.samples) < self.MOST and self._bytes + size <= self.MOST_BYTES):
+            self.samples.append([np.array(input_array("a sample", array)) for array in sample])
+            self._bytes += size
+
+
+__all__ = ["Kept", "samples_of"]

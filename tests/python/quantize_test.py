@@ -1,0 +1,292 @@
+"""build(quantize=Int8(...)): ranges from samples, accuracy control, reports, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+from pinnace import _core
+from pinnace.quantize.build import relative_error
+from pinnace.quantize.control import fewest_kept
+from torch import Tensor, nn
+
+GENERATOR = np.random.default_rng(11)
+
+
+class Net(nn.Module):
+    """Convolutions with a residual, a gate, pooling and a classifier."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(3)
+        self.first = nn.Sequential(nn.Conv2d(3, 16, 3, 2, 1), nn.BatchNorm2d(16), nn.Hardswish())
+        self.depth = nn.Sequential(nn.Conv2d(16, 16, 3, 1, 1, groups=16), nn.ReLU(), nn.Conv2d(16, 16, 1))
+        self.gate = nn.Sequential(nn.AdaptiveAvgPool2d(1), nn.Conv2d(16, 16, 1), nn.Hardsigmoid())
+        self.last = nn.Linear(16 * 4 * 4, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = self.first(x)
+        x = x + self.depth(x)
+        x = x * self.gate(x)
+        y: Tensor = self.last(nn.functional.max_pool2d(x, 2).flatten(1))
+        return y
+
+
+def images(count: int, batch: int = 1) -> list[dict[str, Any]]:
+    return [{"x": GENERATOR.standard_normal((batch, 3, 16, 16)).astype(np.float32)} for _ in range(count)]
+
+
+@pytest.fixture(scope="module")
+def net() -> nn.Module:
+    return Net().eval()
+
+
+@pytest.fixture(scope="module")
+def model(net: nn.Module) -> pn.Model:
+    return pn.load(net, torch.zeros(1, 3, 16, 16))
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[dict[str, Any]]:
+    return images(16)
+
+
+@pytest.fixture(scope="module")
+def program(model: pn.Model, samples: list[dict[str, Any]]) -> pn.Program:
+    return model.build(quantize=pn.Int8(calibration=samples))
+
+
+def test_layers_compute_in_integers(program: pn.Program, net: nn.Module) -> None:
+    report = program.quantization
+    assert report is not None
+    kept = [row for row in report.rows if row.kept_float and row.bytes_before]
+    assert not kept, str(report)
+    assert {row.op for row in report.rows if not row.kept_float} >= {"conv", "gemm", "add", "mul", "hard_swish"}
+    kernels = {p.node: p.kernel for p in pn.Session(program, target="cpu").placement}
+    products = [n for n in program.nodes if n.op in ("conv", "gemm", "mat_mul")]
+    assert len(products) == 5
+    for node in products:
+        assert "int8" in node.output_types[0], node
+        assert "i8" in kernels[node.name], (node.name, kernels[node.name])
+    x = images(1)[0]
+    exact = net(torch.from_numpy(x["x"])).detach().numpy()
+    found = next(iter(pn.Session(program, target="cpu").run(x).values()))
+    assert relative_error([found], [exact]) < 0.1
+    assert 0 < max(report.errors.values()) < 0.1
+
+
+def test_the_file_has_the_report(program: pn.Program, tmp_path: Path) -> None:
+    program.save(tmp_path / "q.pnc")
+    read = pn.Program.open(tmp_path / "q.pnc").quantization
+    assert read is not None and program.quantization is not None
+    assert read.rows == program.quantization.rows
+    assert not read.ranges and program.quantization.ranges
+    assert json.loads(read.to_json())["samples"] == 16
+    assert program.metadata.verified.startswith("1 input(s) against the same roundings")
+    assert program.metadata["float.verified"].startswith("1 input(s) against torch")
+    assert "float.verified" in pn.Program.from_bytes(program.to_bytes()).metadata
+    damaged = program.with_metadata({"quantization": '{"rows": 3}'})
+    damaged = pn.Program.from_bytes(damaged.to_bytes())
+    with pytest.raises(pn.CorruptFile, match="report on its quantisation"):
+        _ = damaged.quantization
+    assert pn.load(nn.Linear(2, 2), torch.zeros(1, 2)).build().quantization is None
+
+
+def test_pages(program: pn.Program, tmp_path: Path) -> None:
+    report = program.quantization
+    assert report is not None
+    page = report.to_html(tmp_path / "q.html")
+    assert (tmp_path / "q.html").read_text() == page
+    assert "5 of 5 layers in int8" in page
+    assert page.count("<article>") == len(report.ranges)
+    assert "<script" not in page
+    assert "5 of 5 layers" in report._repr_html_()
+    assert repr(report).startswith("<pinnace.QuantizationReport int8: ")
+
+
+@pytest.mark.parametrize("observer", ["minmax", "percentile", "mse", "entropy"])
+def test_observers(model: pn.Model, samples: list[dict[str, Any]], observer: str) -> None:
+    program = model.build(quantize=pn.Int8(calibration=samples, observer=observer))
+    assert program.quantization is not None
+    assert max(program.quantization.errors.values()) < 0.15
+
+
+def test_equal_bytes_however_samples_come(model: pn.Model, samples: list[dict[str, Any]]) -> None:
+    def generated() -> Iterator[dict[str, Any]]:
+        yield from samples
+
+    one = model.build(quantize=pn.Int8(calibration=samples)).to_bytes()
+    batch = [{"x": np.concatenate([s["x"] for s in samples[i : i + 4]])} for i in range(0, 16, 4)]
+    for calibration in (generated, generated(), batch, [s["x"] for s in samples], [(s["x"], 3) for s in samples]):
+        again = model.build(quantize=pn.Int8(calibration=calibration))
+        weights = pn.Program.from_bytes(one).with_metadata({"quantization": ""})
+        assert again.with_metadata({"quantization": ""}).to_bytes() == weights.to_bytes()
+
+
+def test_skip(model: pn.Model, samples: list[dict[str, Any]]) -> None:
+    report = model.build(quantize=pn.Int8(calibration=samples, skip=("gate", "las?"))).quantization
+    assert report is not None
+    kept = {row.node: row.reason for row in report.rows if row.kept_float and row.bytes_before}
+    assert set(kept.values()) == {"skip='gate'", "skip='las?'"}, kept
+    with pytest.raises(pn.Unsupported, match="skip names all of them"):
+        model.build(quantize=pn.Int8(calibration=samples, skip=("*",)))
+
+
+def test_accuracy_control_finds_the_layer() -> None:
+    class Planted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(5)
+            self.layers = nn.ModuleList([nn.Linear(16, 16) for _ in range(6)])
+            scale = torch.ones(16)
+            scale[::2] = 1000
+            self.register_buffer("scale", scale)
+            with torch.no_grad():
+                self.layers[3].weight /= scale
+
+        def forward(self, x: Tensor) -> Tensor:
+            for i, layer in enumerate(self.layers):
+                if i == 3:  # a range of a thousand to one between channels, which cancels within the layer
+                    x = x * self.scale
+                x = torch.tanh(layer(x) * 1.5)
+            return x
+
+    samples = [GENERATOR.standard_normal((4, 16)).astype(np.float32) for _ in range(8)]
+    model = pn.load(Planted().eval(), torch.zeros(4, 16))
+    plain = model.build(quantize=pn.Int8(calibration=samples)).quantization
+    assert plain is not None and max(plain.errors.values()) > 0.1
+    report = model.build(quantize=pn.Int8(calibration=samples, max_drop=0.05)).quantization
+    assert report is not None
+    kept = [row for row in report.rows if row.kept_float and row.bytes_before]
+    assert len(kept) <= 3 and any(row.module == "layers.3" for row in kept), str(report)
+    assert max(report.errors.values()) <= 0.05
+
+
+def test_a_metric(model: pn.Model, net: nn.Module, samples: list[dict[str, Any]]) -> None:
+    wanted = [net(torch.from_numpy(s["x"])).argmax().item() for s in samples]
+    asked = []
+
+    def accuracy(run: Any) -> float:
+        asked.append(1)
+        hits = [np.argmax(next(iter(run(s).values()))) == w for s, w in zip(samples, wanted, strict=True)]
+        return float(np.mean(hits))
+
+    report = model.build(quantize=pn.Int8(calibration=samples, metric=accuracy, max_drop="10%")).quantization
+    assert report is not None and report.score is not None
+    assert report.score[0] == 1.0 and report.score[1] >= 0.9
+    assert len(asked) >= 2
+    unreachable = iter(range(1000))
+    report = model.build(
+        quantize=pn.Int8(calibration=samples, metric=lambda run: -float(next(unreachable)), max_drop=0.5)
+    ).quantization
+    assert report is not None
+    assert all(row.kept_float for row in report.rows if row.bytes_before)
+    assert "all stay in float" in report.said[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "part"),
+    [
+        ({"observer": "best"}, "observer must be one of minmax, percentile, mse, entropy, is 'best'"),
+        ({"percentile": 40}, "percentile must be above 50"),
+        ({"skip": "conv"}, "skip must be a list of names"),
+        ({"metric": 3, "max_drop": 1}, "metric must be a function"),
+        ({"metric": lambda run: 1.0}, "metric needs max_drop"),
+        ({"max_drop": -1}, "max_drop must be a number from 0 on"),
+        ({"max_drop": float("nan")}, "max_drop must be"),
+        ({"max_drop": "half"}, "max_drop must be"),
+        ({"max_drop": "0.5"}, "max_drop must be"),
+        ({"calibration": 3}, "calibration must be an iterable"),
+        ({"calibration": {"x": 1}}, "calibration must hold samples"),
+    ],
+)
+def test_options_that_are_refused(options: Mapping[str, Any], part: str) -> None:
+    with pytest.raises(pn.InvalidArgument, match=part.replace("(", r"\(")):
+        pn.Int8(**{"calibration": [], **options})
+
+
+def test_samples_that_are_refused(model: pn.Model) -> None:
+    def refused(calibration: Any, part: str) -> None:
+        with pytest.raises(pn.InvalidArgument, match=part):
+            model.build(quantize=pn.Int8(calibration=calibration))
+
+    good = images(1)[0]
+    wrong = good["x"].copy()
+    wrong[0, 1, 2, 3] = np.nan
+    refused([], "calibration has no sample")
+    refused([good, {"x": wrong}], "calibration sample 1: .*NaN")
+    refused([good, {"y": good["x"]}], "calibration sample 1: inputs: missing 'x'; unknown 'y'")
+    refused([good, {"x": good["x"][:, :2]}], "calibration sample 1: .*3")
+    refused([good, (good["x"], good["x"], good["x"])], "calibration sample 1: has 3 arrays, the program takes 1")
+    refused([{"x": good["x"].astype(np.float64)}], "calibration sample 0: .*float64")
+    refused(lambda: 3, "calibration\\(\\) gave int")
+
+    def failing() -> Iterator[Any]:
+        yield good
+        raise RuntimeError("the disk is gone")
+
+    refused(failing, "calibration sample 1 cannot be read: RuntimeError: the disk is gone")
+    with pytest.raises(pn.InvalidArgument, match="metric failed: ZeroDivisionError"):
+        model.build(quantize=pn.Int8(calibration=[good], metric=lambda run: 1 / 0, max_drop=1))
+    with pytest.raises(pn.InvalidArgument, match="metric gave NaN"):
+        model.build(quantize=pn.Int8(calibration=[good], metric=lambda run: float("nan"), max_drop=1))
+    with pytest.raises(pn.InvalidArgument, match="quantize must be None or Int8"):
+        model.build(quantize="int8")  # type: ignore[arg-type]
+    constant = model.build(quantize=pn.Int8(calibration=[{"x": np.zeros((1, 3, 16, 16), np.float32)}]))
+    assert constant.quantization is not None
+
+
+def test_what_cannot_be_quantised() -> None:
+    model = pn.load(nn.Sequential(nn.Softmax(-1)), torch.zeros(2, 3))
+    with pytest.raises(pn.Unsupported, match="no layer here has an 8-bit form"):
+        model.build(quantize=pn.Int8(calibration=[np.zeros((2, 3), np.float32)]))
+
+
+def test_a_transformer_layer() -> None:
+    layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval()
+    samples = [GENERATOR.standard_normal((1, 10, 32)).astype(np.float32) for _ in range(8)]
+    model = pn.load(layer, torch.zeros(1, 10, 32), {"src": {1: pn.Dim("length", 1, 64)}})
+    program = model.build(quantize=pn.Int8(calibration=samples))
+    assert program.quantization is not None
+    assert sum(not row.kept_float for row in program.quantization.rows if row.bytes_before) == 4
+    assert max(program.quantization.errors.values()) < 0.1
+
+
+def test_targets(model: pn.Model, samples: list[dict[str, Any]]) -> None:
+    program = model.build(targets=["cpu", "softmetal"], quantize=pn.Int8(calibration=samples))
+    x = images(1)[0]
+    wanted = next(iter(pn.Session(program, target="cpu").run(x).values()))
+    for target in ("softmetal", "vulkan", "nnapi:29"):
+        found = next(iter(pn.Session(program, target=target).run(x).values()))
+        step = max(row.scale for row in program.quantization.ranges)  # type: ignore[union-attr]
+        np.testing.assert_allclose(found, wanted, atol=1.01 * step if target == "nnapi:29" else 0)
+
+
+def test_the_fewest_layers() -> None:
+    layers = [f"l{i}" for i in range(20)]
+    for needed in (set(), {"l0"}, {"l0", "l1"}, {"l2"}, {"l0", "l5"}, {"l19"}, set(layers)):
+        found = fewest_kept(layers, lambda kept, needed=needed: float(len(needed & set(kept))), len(needed))
+        assert needed <= set(found.kept)
+        if len(needed) < 16 and max((int(n[1:]) for n in needed), default=0) < 16:
+            assert set(found.kept) == needed
+        assert found.tried <= 30
+
+
+def test_statistics_of_a_value() -> None:
+    s = _core.ValueStatistics()
+    s.add(np.array([[1, 2], [3, -4]], np.float32), 1)
+    assert s.samples == 2 and s.extremes == (-4, 3) and s.channel_means == [2, -1]
+    assert sum(s.histogram()[2]) == 4
+    with pytest.raises(pn.InvalidArgument, match="observer 'x'"):
+        s.range("x")
+    with pytest.raises(pn.CorruptFile):
+        _core.ValueStatistics.from_bytes(b"nothing")
+    again = _core.ValueStatistics.from_bytes(s.to_bytes())
+    again.merge(s)
+    assert again.samples == 4
