@@ -154,7 +154,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
     }
     const bool has_cpu =
         std::any_of(targets.begin(), targets.end(), [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
-    if (!has_cpu) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});
+    if (!has_cpu) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", options.precision}, ""});
     const auto prepare = [&](std::vector<TargetChoice> with, bool recover) {
       for (;;) {
         auto prepared = create(program, options, with);

@@ -29,7 +29,15 @@ from pinnace.torch.archive import archive_kind
 from pinnace.torch.caches import cached_module
 from pinnace.torch.collection import without_collection
 from pinnace.torch.example_sizes import example_sizes
-from pinnace.torch.export import decompose, decomposed_note, dim_names, exported_parts, is_exported, is_module
+from pinnace.torch.export import (
+    decompose,
+    decomposed_note,
+    dim_names,
+    exported_parts,
+    is_exported,
+    is_module,
+    with_ways_out,
+)
 from pinnace.torch.held_buffers import with_one_buffer
 from pinnace.torch.module_call import (
     is_number,
@@ -315,7 +323,7 @@ def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tup
             before = error
             simpler = decompose(program, error)
             if simpler is None or str(simpler.graph) == str(program.graph):
-                raise
+                raise with_ways_out(error) from None
             notes.append(decomposed_note(error))
             program = simpler
     raise _core.ConversionError("torch's decompositions do not end")

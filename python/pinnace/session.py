@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
 from pinnace.arrays import input_array, ordered_inputs
-from pinnace.files import one_line, write_text
+from pinnace.files import one_line, place_text, printable, write_text
 from pinnace.program import Program, core_of
 from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
 
@@ -52,6 +52,17 @@ class Placement:
 
 class PlacementTable(list[Placement]):
     """Where each node runs: a list of Placement, which a notebook shows as a table."""
+
+    def __str__(self) -> str:
+        """A line per node: what it is, where it runs, by which kernel; reasons and notices are indented below it."""
+        cells = [(p.node, p.op, p.backend, p.kernel, place_text(p.node, p.module, p.source)) for p in self]
+        widths = [max((len(printable(row[i])) for row in cells), default=0) for i in range(4)]
+        lines = []
+        for p, row in zip(self, cells, strict=True):
+            first = "  ".join(printable(cell).ljust(width) for cell, width in zip(row, widths, strict=False))
+            lines.append(f"{first}  {printable(row[4])}".rstrip())
+            lines += [f"    {printable(said)}" for said in [*p.why, *([p.notice] if p.notice else [])]]
+        return "\n".join(lines)
 
     def _repr_html_(self) -> str:
         """For notebooks: how many nodes each back end runs, and the rows."""

@@ -181,6 +181,7 @@ def test_given_inputs_are_completed(pinnace: Any, files: Files) -> None:
         (["inspect", "F/nowhere.pnc"], "nowhere.pnc"),
         (["inspect", "F"], "directory"),
         (["inspect"], "program"),
+        (["inspect", "PNC", "--html", "F/a.html"], "usage: pinnace inspect"),
         (["check", "NET", "--target", "tpu"], "'tpu' is not known"),
         (["run", "PNC", "--input", "x=F/ids.npy"], "must be float32"),
         (["run", "PNC", "--input", "z=F/x.npy"], "unknown ['z']"),
@@ -248,6 +249,7 @@ def test_inspect(pinnace: Any, files: Files) -> None:
     pinnace("convert", files.onnx, "-o", files / "open.pnc")
     (x,) = pinnace("inspect", files / "open.pnc", "--json").json["inputs"]
     assert x["shape"][0] == {"name": "n", "min": 0, "max": None, "multiple_of": 1}
+    assert "\nsize    n: any size\n" in pinnace("inspect", files / "open.pnc").out
 
 
 def test_check(pinnace: Any, files: Files) -> None:
@@ -269,7 +271,8 @@ def test_run(pinnace: Any, files: Files) -> None:
     assert row["shape"] == [2, 5]
     np.testing.assert_allclose(row["values"], want, atol=1e-5)
     answer = pinnace("run", files.program, "--input", f"x={files.x}", "--output", files / "out.npz")
-    assert (answer.status, answer.out) == (0, "")
+    assert (answer.status, answer.err) == (0, "")
+    assert answer.out.startswith(f"{files / 'out.npz'}: ") and answer.out.endswith(" float32[2, 5]\n")
     (values,) = np.load(files / "out.npz").values()
     np.testing.assert_allclose(values, want, atol=1e-5)
 
@@ -309,7 +312,8 @@ def test_bench(pinnace: Any, files: Files) -> None:
     rows = answer.json
     assert [(r["target"], r["threads"], r["runs"]) for r in rows] == [("cpu", 1, 3), ("cpu", 2, 3)]
     assert all(0 < r["p10_ms"] <= r["median_ms"] <= r["p90_ms"] and r["peak_bytes"] > 0 for r in rows)
-    assert "median" in pinnace("bench", files.program, "--runs", "2").out
+    line = pinnace("bench", files.program, "--runs", "2").out
+    assert "median" in line and "first run with its preparation" in line and "bytes beside weights" in line
 
 
 def test_devices(pinnace: Any) -> None:

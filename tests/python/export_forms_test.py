@@ -192,3 +192,18 @@ def test_what_cannot_be_exported_is_said_in_a_few_lines(
     assert caught.value.__suppress_context__
     assert any("Traceback" in record.message for record in caplog.records)
     assert "def forward" not in capfd.readouterr().err
+
+
+def test_an_example_that_does_not_fit_is_told_apart_from_what_cannot_be_exported(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    """Also by its shapes, and without torch's own trace on stderr."""
+    said = (
+        r"Linear cannot be called with these example inputs \(\[2, 7\]\): RuntimeError: mat1 and mat2 shapes cannot be "
+        r"multiplied \(2x7 and 8x4\)"
+    )
+    with pytest.raises(pn.ConversionError, match=said):
+        pn.load(nn.Linear(8, 4), torch.zeros(2, 7))
+    assert capfd.readouterr().err == ""
+    with pytest.raises(pn.ConversionError, match=r"example inputs \(\[9\]\): KeyError: 'missing'"):
+        pn.load(Function(lambda x: {"here": x}["missing"]), torch.rand(9))

@@ -79,6 +79,10 @@ def test_a_placement_is_the_list_that_it_was(tmp_path: Path) -> None:
     placement = pn.Session(model_of(3, tmp_path).build(verify=False), "cpu").placement
     assert isinstance(placement, list)
     assert placement == list(placement)
+    lines = str(placement).splitlines()
+    assert len(lines) == len(placement)
+    for row, line in zip(placement, lines, strict=True):
+        assert all(pn.printable(part) in line for part in (row.node, row.op, row.kernel))
     assert repr(placement) == repr(list(placement))
     assert type(placement[0]) is pn.Placement
     assert [row.op for row in placement[1:]] == [row.op for row in placement][1:]

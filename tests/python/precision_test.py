@@ -164,3 +164,20 @@ def test_a_session_says_its_precision() -> None:
     session = pn.Session(program, precision="bf16")
     assert session.precision == "bf16"
     assert "; bf16; " in repr(session)
+
+
+def test_what_falls_back_to_the_cpu_has_the_precision_that_was_asked_for() -> None:
+    """A GPU has no bfloat16: all nodes go to the CPU, with a reason, and compute there as the session says."""
+    torch.manual_seed(1)
+    net = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.Flatten(), nn.Linear(16 * 36, 10)).eval()
+    x = torch.randn(1, 3, 8, 8)
+    program = pn.load(net, x).build()
+    kernels = {}
+    for target in ("cpu", "softmetal", "vulkan", "nnapi:29"):
+        session = pn.Session(program, target, precision="bf16")
+        kernels[target] = [p.kernel for p in session.placement]
+        if target != "cpu":
+            assert all(p.backend == "cpu" and "the precision must be fp32 or fp16, is bf16" in p.why[0]
+                       for p in session.placement if p.kernel != "view"), session.placement
+    assert any("bf16" in kernel for kernel in kernels["cpu"])
+    assert all(found == kernels["cpu"] for found in kernels.values()), kernels

@@ -18,7 +18,7 @@ def blocks(language: str) -> list[str]:
 def test_python_runs(tmp_path: Path) -> None:
     (code,) = blocks("python")
     done = subprocess.run(
-        [sys.executable, "-c", f"{code}\nprint(sorted(out), out['linear'].shape)"],
+        [sys.executable, "-c", code],
         cwd=tmp_path,
         env={"PYTHONPATH": str(ROOT / "python"), "PATH": "/usr/bin:/bin"},
         capture_output=True,
@@ -27,8 +27,11 @@ def test_python_runs(tmp_path: Path) -> None:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert "cpu: 4 of 4 nodes" in done.stdout or "cpu: 3 of 3 nodes" in done.stdout
-    assert "['linear'] (4, 10)" in done.stdout
+    assert "(4, 10)" in done.stdout
+    assert "cpu: 3 of 3 nodes" in done.stdout
+    assert "vulkan: 3 of 3 nodes" in done.stdout or "vulkan: " not in done.stdout
+    assert "bf16" in done.stdout
+    assert "equal within bounds" in (tmp_path / "report.html").read_text()
     assert (tmp_path / "net.pnc").stat().st_size > 576 * 10 * 4
 
 

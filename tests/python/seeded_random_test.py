@@ -195,6 +195,19 @@ def test_on_the_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert "random_position" in pn.Program.open(file).states
 
 
+def test_the_refusal_names_the_option() -> None:
+    with pytest.raises(pn.ConversionError) as caught:
+        pn.load(Of(lambda x: torch.special.bessel_j0(x) + torch.randn(3)), torch.zeros(3))
+    assert str(caught.value).endswith(
+        'What can be done: load(..., random="seeded") draws random numbers from a generator of pinnace\'s, where it has '
+        "them; write it with other operators, or give its shape rule and code with custom_op()."
+    )
+    assert [problem.op for problem in caught.value.nodes] == [
+        "aten.special_bessel_j0.default",
+        "aten.randn.default",
+    ]
+
+
 def test_what_has_no_replacement_is_refused_by_name() -> None:
     with pytest.raises(pn.ConversionError, match=r"aten\.randperm.*random numbers differ from run to run"):
         pn.load(Of(lambda x: x[torch.randperm(3)] + torch.rand(3)), torch.zeros(3), random="seeded")

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 
 from pinnace import _core
 from pinnace.cli.output import drop_output, failed
-from pinnace.cli.parser import option_parser
+from pinnace.cli.parser import option_parser, options_of
 from pinnace.files import reason
 from pinnace.log import log_to_stderr
 from pinnace.progress import set_progress
@@ -29,7 +29,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):  # names may have letters that the terminal's encoding lacks
             stream.reconfigure(errors="backslashreplace")
-    options = option_parser().parse_args(arguments)
+    options = options_of(option_parser(), arguments)
     options.line = shlex.join(["pinnace", *(sys.argv[1:] if arguments is None else arguments)])
     try:
         quiet, verbose = getattr(options, "quiet", False), getattr(options, "verbose", False)

@@ -22,6 +22,7 @@ from pinnace.cli.input_files import InputFiles
 from pinnace.cli.output import bold, cyan, dim, failed, green, red, show
 from pinnace.cli.totals import Totals, amount, totals_of
 from pinnace.files import member_names, place_text, printable, replaced
+from pinnace.inputs.attempts import range_text
 from pinnace.loading import load
 from pinnace.model import Model
 from pinnace.program import NodeInfo, Program, diff
@@ -154,9 +155,13 @@ def _inspect_as_text(owner: Program | Model, totals: Totals, size: int) -> None:
     show(bold(f"{adds} multiply-adds"), f" at {at}" if at and totals.multiply_adds is not None else "")
     show(bold(f"{size:,} bytes"), f" of file, {len(owner.nodes):,} nodes")
     states = owner.states if isinstance(owner, Program) else {}
+    open_dims: dict[str, Dim] = {}
     for kind, specs in (("input", owner.inputs), ("output", owner.outputs), ("state", states)):
         for spec in specs.values():
             show(f"{kind:8}", bold(spec))
+            open_dims |= {size.name: size for size in spec.shape if isinstance(size, Dim)}
+    for name, open_dim in open_dims.items():
+        show(f"{'size':8}", bold(printable(name)), f": {range_text(open_dim)}")
     if isinstance(owner, Program):
         for key, value in owner.metadata.items():
             show(dim(f"{printable(key)}: "), printable(value))
@@ -209,7 +214,10 @@ def run_command(options: argparse.Namespace) -> int:
             name: {"dtype": str(a.dtype), "shape": list(a.shape), "values": a.tolist()} for name, a in outputs.items()
         }
         show(json_text(rows))
-    elif not options.output:
+    elif options.output:
+        shapes = ", ".join(f"{printable(name)} {array.dtype}{list(array.shape)}" for name, array in outputs.items())
+        show(f"{printable(options.output)}: {shapes}")
+    else:
         for name, array in outputs.items():
             values = np.array2string(array.ravel()[:8], precision=6, separator=" ", max_line_width=10_000)
             show(f"{printable(name)}: {array.dtype}{list(array.shape)} {values}{' …' if array.size > 8 else ''}")
@@ -259,7 +267,7 @@ class Timing:
         return (
             f"{self.target} {self.precision} threads {self.threads}: median {self.median_ms:.2f} ms "
             f"(p10 {self.p10_ms:.2f}, p90 {self.p90_ms:.2f}, {self.runs} runs), "
-            f"first {self.create_and_first_run_ms:.1f} ms, {self.peak_bytes:,} bytes"
+            f"first run with its preparation {self.create_and_first_run_ms:.1f} ms, {self.peak_bytes:,} bytes beside weights"
         )
 
 

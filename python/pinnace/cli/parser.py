@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from pinnace import __version__
@@ -25,7 +25,7 @@ def option_parser() -> argparse.ArgumentParser:
 
     def command(name: str, run: Any, text: str) -> argparse.ArgumentParser:
         sub = subcommands.add_parser(name, help=text, description=text)
-        sub.set_defaults(run=run)
+        sub.set_defaults(run=run, parser=sub)
         log(sub)
         return sub
 
@@ -200,4 +200,12 @@ def _whole_list(text: str) -> list[int]:
     return [_whole(0)(part) for part in text.split(",")]
 
 
-__all__ = ["option_parser"]
+def options_of(parser: argparse.ArgumentParser, arguments: Sequence[str] | None) -> argparse.Namespace:
+    """What the arguments say. Unknown ones are wrong use of the command among them, whose usage is shown."""
+    options, unknown = parser.parse_known_args(arguments)
+    if unknown:
+        options.parser.error(f"unrecognized arguments: {' '.join(unknown)}")
+    return options
+
+
+__all__ = ["option_parser", "options_of"]

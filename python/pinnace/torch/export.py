@@ -91,7 +91,7 @@ def export_module(
                 continue
             narrower, changes = narrowed(dynamic_shapes, str(error))
             if not changes:
-                raise export_failure(module, first) from None
+                raise export_failure(module, args, kwargs, first) from None
             dynamic_shapes = narrower
             said += changes
         else:
@@ -379,6 +379,21 @@ def _plain(spec: Any) -> Any:
             if isinstance(fields, list | tuple) and len(fields) == len(children) and _are_texts(fields):
                 return _pytree.TreeSpec(dict, list(fields), children)
         return _pytree.TreeSpec(tuple, None, children)
+
+
+def with_ways_out(error: _core.ConversionError) -> _core.ConversionError:
+    """The error with a sentence on what its reader can do about nodes that were refused, where there is something."""
+    rules = [problem.rule for problem in error.nodes]
+    ways = []
+    if any(rule.startswith("random numbers differ") for rule in rules):
+        ways.append('load(..., random="seeded") draws random numbers from a generator of pinnace\'s, where it has them')
+    if any(rule.startswith("operator not mapped") for rule in rules):
+        ways.append("write it with other operators, or give its shape rule and code with custom_op()")
+    if not ways:
+        return error
+    told = _core.ConversionError(f"{error}\nWhat can be done: {'; '.join(ways)}.")
+    told.nodes = error.nodes
+    return told
 
 
 def decomposed_note(error: _core.ConversionError) -> str:

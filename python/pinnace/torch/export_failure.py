@@ -11,12 +11,13 @@ import sys
 import sysconfig
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pinnace import _core
 from pinnace.log import log
+from pinnace.torch.isolation import isolated_inference
 
 MOST_CHARACTERS = 600  # of torch's own words
 # What in torch's words belongs to them no more: pointers to its tools, traces, and advice for other entry points.
@@ -28,6 +29,8 @@ _ENDS = (
     "Attempted to ",
     "from user code:",
 )
+# Of torch's loggers, those that tell of what its error says as well.
+_LOGGERS = ("torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor")
 # (part of torch's words, what to change).
 _ADVICE = (
     (
@@ -48,16 +51,44 @@ _ADVICE = (
 )
 
 
-def export_failure(module: Any, error: BaseException) -> _core.ConversionError:
-    """The error for a module that torch.export refuses. torch's whole trace is a message of level debug."""
+def export_failure(
+    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], error: BaseException
+) -> _core.ConversionError:
+    """The error for a module that torch.export refuses to export for that call. torch's whole trace is a message of
+    level debug. A module that cannot be called so either is told of in these words."""
     log("debug", "torch.export: " + "".join(traceback.format_exception(error)))
     name = type(module).__name__
+    if (own := _call_error(module, args, kwargs)) is not None:
+        place = _place(own)
+        return _core.ConversionError(
+            f"{name} cannot be called with these example inputs ({_shapes(args, kwargs)}): {_said(own)}"
+            + (f" ({place})" if place else "")
+        )
     said = _said(error)
     place = _place(error)
     advice = next((advice for part, advice in _ADVICE if part in str(error)), "")
     return _core.ConversionError(
         f"torch.export cannot export {name}: {said}{f' ({place})' if place else ''}{f'. {advice}' if advice else ''}"
     )
+
+
+def _call_error(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
+    """What the module itself raises in that call; None where it can be called."""
+    try:
+        with isolated_inference(module):
+            module(*args, **kwargs)
+    except Exception as error:
+        return error
+    return None
+
+
+def _shapes(args: Sequence[Any], kwargs: Mapping[str, Any]) -> str:
+    """The call's tensors by shape: "[2, 7], mask=[2, 1]"."""
+
+    def one(value: Any) -> str:
+        return str(list(value.shape)) if hasattr(value, "shape") else type(value).__name__
+
+    return ", ".join([*map(one, args), *(f"{name}={one(value)}" for name, value in kwargs.items())]) or "none"
 
 
 def _said(error: BaseException) -> str:
@@ -103,16 +134,18 @@ def _place(error: BaseException) -> str:
 def torch_said_quietly() -> Iterator[None]:
     """For a block that exports: graphs that torch prints to stderr, and warnings of its logger about them, are messages
     of level debug. Of assigned attributes torch does not warn either: see sources/kept_attributes.py."""
-    logger, keep = logging.getLogger("torch.fx.experimental.symbolic_shapes"), _ToDebug()
+    loggers, keep = [logging.getLogger(name) for name in _LOGGERS], _ToDebug()
     before = sys.stderr
-    logger.addFilter(keep)
+    for logger in loggers:
+        logger.addFilter(keep)
     sys.stderr = _WithoutGraphs(before)
     try:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message=".*assigned during export")
             yield
     finally:
-        logger.removeFilter(keep)
+        for logger in loggers:
+            logger.removeFilter(keep)
         if isinstance(sys.stderr, _WithoutGraphs):
             sys.stderr = before
 
