@@ -20,7 +20,8 @@ RangeRule rule_of(const std::string& name) {
   if (name == "percentile") return RangeRule::kPercentile;
   if (name == "mse") return RangeRule::kMse;
   if (name == "entropy") return RangeRule::kEntropy;
-  throw_status(Status(Code::kInvalidArgument, "observer '" + name + "' is not one of minmax, percentile, mse, entropy"));
+  throw_status(
+      Status(Code::kInvalidArgument, "observer '" + name + "' is not one of minmax, percentile, mse, entropy"));
 }
 
 using Range = std::pair<double, double>;
@@ -126,7 +127,8 @@ void add_quantize(py::module_& module) {
             const ValueRange r = s.range(rule_of(rule), percentile);
             return Range(r.low, r.high);
           },
-          py::arg("rule"), py::arg("percentile") = 99.99, "The range by \"minmax\", \"percentile\", \"mse\" or \"entropy\".")
+          py::arg("rule"), py::arg("percentile") = 99.99,
+          "The range by \"minmax\", \"percentile\", \"mse\" or \"entropy\".")
       .def(
           "histogram",
           [](const ValueStatistics& s) {
@@ -164,6 +166,32 @@ void add_quantize(py::module_& module) {
           "quantization_sites",
           [](const Model& m) { return sites_dict(interruptible([&] { return m.quantization_sites(); })); },
           "{\"nodes\", \"values\"}: what can compute in 8-bit integers, and what has to be observed.")
+      .def(
+          "weight_sites",
+          [](const Model& m) {
+            Rows rows;
+            for (const WeightSite& site : interruptible([&] { return m.weight_sites(); })) {
+              py::dict d;
+              d["name"] = site.name;
+              d["op"] = site.op;
+              d["module"] = site.module;
+              d["weights"] = site.weights;
+              rows.append(d);
+            }
+            return rows;
+          },
+          "Nodes whose weights can be stored as integers.")
+      .def(
+          "with_stored_weights",
+          [](const Model& m, const std::vector<std::string>& nodes, int bits, int64_t block, bool symmetric,
+             bool integers) {
+            WeightChoices choices{nodes, bits, block, symmetric, integers};
+            return interruptible([&] { return m.with_stored_weights(choices); });
+          },
+          py::arg("nodes"), py::arg("bits"), py::arg("block"), py::arg("symmetric"), py::arg("integers") = true,
+          KeepsArgument<1>(),
+          "The model with the weights of these nodes as integers, or, with integers=False, as the floats that they "
+          "stand for.")
       .def(
           "cut",
           [](const Model& m, const std::vector<std::string>& values) {

@@ -209,10 +209,10 @@ def readme_table() -> str:
         "Android 8.1 and later; Linux through `libneuralnetworks.so` |",
         f"| `vulkan` | {len(gpu_lowered())} | compute shaders, fp32 or fp16 storage | "
         "Vulkan 1.1; tested on software Vulkan, not yet on a GPU ([GPU](docs/gpu.md)) |",
-        f"| `metal` | {len(gpu_lowered())} | the same shaders as Metal text | Apple; the driver is tested against a pretend "
-        "device, not yet on Apple hardware ([Metal](docs/softmetal.md)) |",
-        f"| `softmetal` | {len(gpu_lowered())} | that Metal text, executed on the CPU | x86-64 Linux, for tests and for "
-        "comparing without a Mac |",
+        f"| `metal` | {len(gpu_lowered())} | the same shaders as Metal text | Apple; the driver is tested against a "
+        "pretend device, not yet on Apple hardware ([Metal](docs/softmetal.md)) |",
+        f"| `softmetal` | {len(gpu_lowered())} | that Metal text, executed on the CPU | x86-64 Linux, for tests and "
+        "for comparing without a Mac |",
     ]
     return "\n".join(rows)
 

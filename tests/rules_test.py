@@ -48,6 +48,7 @@ MAY_INCLUDE: dict[str, tuple[str, ...]] = {
         *("base", "graph", "ops", "nnapi", "import", "passes", "compile", "backends", "program", "runtime"),
         *("nnapi_host", "tools"),
     ),
+    "quantize": ("base", "graph", "ops", "passes", "convert"),
     "nnapi_host": ("base", "graph", "ops", "nnapi", "passes", "program", "compile", "runtime"),
     "tools": (),
 }
@@ -69,11 +70,12 @@ PACKAGE_ORDER = (
         "targets",
         "pass_reports",
         "html",
+        "quantization",
         "program",
         "session",
         "new_names",
     ),
-    *("torch", "inputs", "sources", "verify", "model", "loading", "cli"),
+    *("torch", "inputs", "sources", "verify", "quantize", "model", "loading", "cli"),
 )
 
 # Words that no code in cpp/ uses, with the reason that a reader gets. tools/ is a program and may print.

@@ -101,7 +101,8 @@ Status split_activations(Graph& graph, const OpTable& ops) {
     if (!is_float_type(graph.value(result).type.dtype)) continue;
     const ValueId sums = graph.add_value(str_cat(graph.value(result).name, ".sums"), graph.value(result).type);
     const bool tanh_form = *kind == UnaryKind::kGeluTanh;
-    Node* function = graph.insert_node(k + 1, tanh_form ? "gelu" : name, 1, str_cat(node.name, ".", name), {sums}, {result});
+    Node* function =
+        graph.insert_node(k + 1, tanh_form ? "gelu" : name, 1, str_cat(node.name, ".", name), {sums}, {result});
     function->source = node.source;
     if (tanh_form) function->set_attr("approximate", std::string("tanh"));
     if (const Attr* params = node.attr("activation_params")) {
@@ -132,7 +133,8 @@ Status equalize_channels(Graph& graph, const OpTable& ops) {
   std::vector<std::pair<size_t, size_t>> pairs;
   for (size_t i = 0; i < all.size(); ++i) {
     Node* before = rewrite.producer(all[i].node->inputs[0]);
-    if (before && before->op == "relu" && rewrite.inner(before->outputs[0])) before = rewrite.producer(before->inputs[0]);
+    if (before && before->op == "relu" && rewrite.inner(before->outputs[0]))
+      before = rewrite.producer(before->inputs[0]);
     const auto at = place.find(before);
     if (at == place.end() || !is_homogeneous(*before) || !rewrite.inner(before->outputs[0])) continue;
     if (all[at->second].product.outputs == all[i].product.inputs) pairs.emplace_back(at->second, i);
@@ -194,7 +196,8 @@ class Insertion {
     for (const std::string& name : choices_.nodes) {
       const auto at = nodes.find(name);
       if (at == nodes.end()) return invalid("there is no node '", name, "' to quantise");
-      if (at->second->outputs.size() != 1) return invalid("node '", name, "' has ", at->second->outputs.size(), " outputs");
+      if (at->second->outputs.size() != 1)
+        return invalid("node '", name, "' has ", at->second->outputs.size(), " outputs");
       if (!is_chosen_.insert(at->second).second) continue;
       chosen_.push_back(at->second);
     }
@@ -283,8 +286,8 @@ class Insertion {
 
   /// What rounding of weights adds to the sums at the mean of what enters is taken off the bias.
   Status correct(Node& node, const WeightedProduct& product, const std::vector<double>& w,
-                 const std::vector<float>& scales, const std::vector<int32_t>& scale_of, const std::vector<double>& means,
-                 std::vector<double>& bias) {
+                 const std::vector<float>& scales, const std::vector<int32_t>& scale_of,
+                 const std::vector<double>& means, std::vector<double>& bias) {
     if (static_cast<int64_t>(means.size()) != product.inputs) {
       return invalid("node '", node.name, "': value '", graph_.value(node.inputs[0]).name, "' has ", means.size(),
                      " means, its weights take ", product.inputs, " channels");
@@ -308,7 +311,8 @@ class Insertion {
     }
     const std::string name = str_cat(graph_.value(node.outputs[0]).name, ".bias");
     const Shape shape = {static_cast<int64_t>(bias.size())};
-    PINNACE_ASSIGN(const ValueId q, graph_.add_constant_of<int32_t>(str_cat(name, ".int32"), DType::kI32, shape, integers));
+    PINNACE_ASSIGN(const ValueId q,
+                   graph_.add_constant_of<int32_t>(str_cat(name, ".int32"), DType::kI32, shape, integers));
     PINNACE_ASSIGN(const ValueId s, graph_.add_constant_of<float>(str_cat(name, ".scale"), DType::kF32, shape, steps));
     std::vector<ValueId> inputs = node.inputs;
     inputs.resize(3, kNoValue);
@@ -329,7 +333,8 @@ class Insertion {
       integers[i] = static_cast<int8_t>(rounded(numbers[i], scale));
     }
     const Shape along = axis < 0 ? Shape{} : Shape{static_cast<int64_t>(scales.size())};
-    PINNACE_ASSIGN(const ValueId q, graph_.add_constant_of<int8_t>(str_cat(name, ".int8"), DType::kI8, shape, integers));
+    PINNACE_ASSIGN(const ValueId q,
+                   graph_.add_constant_of<int8_t>(str_cat(name, ".int8"), DType::kI8, shape, integers));
     PINNACE_ASSIGN(const ValueId s, graph_.add_constant_of<float>(str_cat(name, ".scale"), DType::kF32, along, scales));
     decltype(Node::attrs) attrs;
     if (axis >= 0) attrs.emplace_back("axis", int64_t{axis});
@@ -348,7 +353,8 @@ class Insertion {
     const std::vector<Node*> readers = rewrite_.readers(id);
     std::unordered_set<const Node*> seen;
     size_t at = 0;  // before the first node that reads it
-    while (at < graph_.nodes.size() && std::find(readers.begin(), readers.end(), graph_.nodes[at].get()) == readers.end()) {
+    while (at < graph_.nodes.size() &&
+           std::find(readers.begin(), readers.end(), graph_.nodes[at].get()) == readers.end()) {
       ++at;
     }
     const std::string name = graph_.value(id).name;
@@ -360,8 +366,10 @@ class Insertion {
     const ValueId q = graph_.add_value(str_cat(name, ".uint8"), {DType::kU8, type.shape, nullptr});
     const ValueId d = graph_.add_value(str_cat(name, maker ? ".exact" : ".rounded"), type);
     if (maker) std::swap(graph_.value(id).name, graph_.value(d).name);  // others know the rounded one under the name
-    Node* quantize = graph_.insert_node(at, "quantize_linear", 1, str_cat(name, ".quantize"), {id, scale, zero_point}, {q});
-    Node* back = graph_.insert_node(at + 1, "dequantize_linear", 1, str_cat(name, ".dequantize"), {q, scale, zero_point}, {d});
+    Node* quantize =
+        graph_.insert_node(at, "quantize_linear", 1, str_cat(name, ".quantize"), {id, scale, zero_point}, {q});
+    Node* back =
+        graph_.insert_node(at + 1, "dequantize_linear", 1, str_cat(name, ".dequantize"), {q, scale, zero_point}, {d});
     if (maker) quantize->source = back->source = maker->source;
     for (Node* reader : readers) {
       if ((place.made || is_chosen_.contains(reader)) && seen.insert(reader).second) {

@@ -160,7 +160,8 @@ Status ValueStatistics::add(const Tensor& value, int channel_axis) {
     }
     data_->least = std::min(data_->least, least);
     data_->greatest = std::max(data_->greatest, greatest);
-    data_->widen(exponent_for(std::max(std::fabs(static_cast<double>(least)), std::fabs(static_cast<double>(greatest)))));
+    data_->widen(
+        exponent_for(std::max(std::fabs(static_cast<double>(least)), std::fabs(static_cast<double>(greatest)))));
     for (int64_t n = 0; n < samples; ++n) {
       data_->count(x + n * each, each);
       for (int64_t c = 0; c < channels; ++c) {
@@ -302,7 +303,8 @@ ValueRange least_divergence(const ValueStatistics::Histogram& h, const ValueRang
   const int64_t above = n - zero, below = zero, longer = std::max(above, below);
   double least = std::numeric_limits<double>::infinity();
   ValueRange best = all;
-  for (int64_t reach = std::max<int64_t>(1, longer / 64); reach <= longer; reach += std::max<int64_t>(1, longer / 128)) {
+  for (int64_t reach = std::max<int64_t>(1, longer / 64); reach <= longer;
+       reach += std::max<int64_t>(1, longer / 128)) {
     const int64_t first = zero - std::min(below, reach), last = zero + std::min(above, reach);
     if (last - first < kLevels) continue;
     const double found = divergence(h.counts, static_cast<size_t>(first), static_cast<size_t>(last));
@@ -388,9 +390,11 @@ Result<ValueStatistics> ValueStatistics::from_bytes(std::span<const std::byte> b
     if (bytes.size() < sizeof header) return wrong("shorter than their header");
     std::memcpy(&header, bytes.data(), sizeof header);
     if (header.magic != kMagic) return wrong("they do not begin with PNTS");
-    const bool finite = std::isfinite(header.least) && std::isfinite(header.greatest) && header.least <= header.greatest;
+    const bool finite =
+        std::isfinite(header.least) && std::isfinite(header.greatest) && header.least <= header.greatest;
     if (header.samples < 0 || !finite || header.exponent < kLeastExponent || header.exponent > kMostExponent ||
-        header.first > 2 * kSide || header.bins > 2 * kSide - header.first || (header.samples > 0) != (header.bins > 0)) {
+        header.first > 2 * kSide || header.bins > 2 * kSide - header.first ||
+        (header.samples > 0) != (header.bins > 0)) {
       return wrong("a number of their header is out of its range");
     }
     const size_t counts = header.bins * sizeof(uint64_t), left = bytes.size() - sizeof header;

@@ -53,10 +53,12 @@ BlockScale scale_of(int64_t count, Number number, int low, int high, bool symmet
     const double span = symmetric ? most * part / high : (most - least) * part / (high - low);
     const auto scale = static_cast<float>(std::max(span, 0x1p-126));
     const auto exact = static_cast<double>(scale);
-    const auto zero = symmetric ? 0 : std::clamp(static_cast<int32_t>(std::nearbyint(low - least * part / exact)), low, high);
+    const auto zero =
+        symmetric ? 0 : std::clamp(static_cast<int32_t>(std::nearbyint(low - least * part / exact)), low, high);
     double error = 0;
     for (int64_t i = 0; i < count; ++i) {
-      const double q = std::clamp(std::nearbyint(number(i) / exact) + zero, static_cast<double>(low), static_cast<double>(high));
+      const double q =
+          std::clamp(std::nearbyint(number(i) / exact) + zero, static_cast<double>(low), static_cast<double>(high));
       const double off = (q - zero) * exact - number(i);
       error += off * off;
     }
@@ -71,7 +73,8 @@ class Storing {
       : graph_(graph), rewrite_(graph, context), choices_(choices) {}
 
   Status run() {
-    if (choices_.bits != 4 && choices_.bits != 8) return invalid("weights of ", choices_.bits, " bits: 4 or 8 are stored");
+    if (choices_.bits != 4 && choices_.bits != 8)
+      return invalid("weights of ", choices_.bits, " bits: 4 or 8 are stored");
     if (choices_.block < 0 || choices_.block % 8 != 0) {
       return invalid("blocks of ", choices_.block, " weights: a multiple of 8, or 0 for one block");
     }
@@ -97,7 +100,11 @@ class Storing {
     if (made.empty()) {
       PINNACE_ASSIGN(made, stored(node, from, lines));
     }
-    return lines.gathered ? gather(node, made) : multiply(node, made, lines);
+    if (choices_.integers) return lines.gathered ? gather(node, made) : multiply(node, made, lines);
+    std::vector<ValueId> inputs = node.inputs;
+    inputs[input] = made[0];
+    node.inputs = std::move(inputs);
+    return {};
   }
 
   /// Integers, scales and zero points (none where symmetric) as constants.
@@ -115,6 +122,7 @@ class Storing {
     for (int64_t i = 0; i < all; ++i) {
       if (!std::isfinite(w[i])) return invalid("node '", node.name, "': weight ", i, " of '", name, "' is ", w[i]);
     }
+    std::vector<float> floats(choices_.integers ? 0 : static_cast<size_t>(all));
     const DType dtype = bits == 8 ? (symmetric ? DType::kI8 : DType::kU8) : (symmetric ? DType::kI4 : DType::kU4);
     std::vector<float> scales(static_cast<size_t>(lines.lines * blocks));
     std::vector<uint8_t> zeros(scales.size()), integers(static_cast<size_t>(all));
@@ -122,21 +130,30 @@ class Storing {
       for (int64_t b = 0; b < blocks; ++b) {
         const int64_t first = b * block, count = std::min(block, lines.length - first);
         const auto place = [&](int64_t i) { return line * lines.line_step + (first + i) * lines.step; };
-        const BlockScale s = scale_of(count, [&](int64_t i) { return static_cast<double>(w[place(i)]); }, low, high, symmetric);
+        const BlockScale s =
+            scale_of(count, [&](int64_t i) { return static_cast<double>(w[place(i)]); }, low, high, symmetric);
         // Scales lie as the weights do, with the line divided.
         const int64_t at = lines.axis == 1 ? line * blocks + b : b * lines.lines + line;
         scales[static_cast<size_t>(at)] = s.scale;
         zeros[static_cast<size_t>(at)] = static_cast<uint8_t>(s.zero);
         for (int64_t i = 0; i < count; ++i) {
           const double q = std::nearbyint(static_cast<double>(w[place(i)]) / static_cast<double>(s.scale)) + s.zero;
-          integers[static_cast<size_t>(place(i))] = static_cast<uint8_t>(static_cast<int32_t>(
-              std::clamp(q, static_cast<double>(low), static_cast<double>(high))));
+          const auto integer = static_cast<int32_t>(std::clamp(q, static_cast<double>(low), static_cast<double>(high)));
+          integers[static_cast<size_t>(place(i))] = static_cast<uint8_t>(integer);
+          // As dequantize_linear has it.
+          if (!choices_.integers)
+            floats[static_cast<size_t>(place(i))] = static_cast<float>(integer - s.zero) * s.scale;
         }
       }
     }
+    std::vector<ValueId> made;
+    if (!choices_.integers) {
+      PINNACE_ASSIGN(made.emplace_back(),
+                     graph_.add_constant_of<float>(str_cat(name, ".rounded"), DType::kF32, shape, floats));
+      return made;
+    }
     Shape by_block = shape;
     by_block[static_cast<size_t>(lines.axis)] = blocks;
-    std::vector<ValueId> made;
     PINNACE_ASSIGN(made.emplace_back(), packed(str_cat(name, ".int", bits), dtype, shape, integers));
     PINNACE_ASSIGN(made.emplace_back(),
                    graph_.add_constant_of<float>(str_cat(name, ".scales"), DType::kF32, by_block, scales));
@@ -146,7 +163,8 @@ class Storing {
     return made;
   }
 
-  Result<ValueId> packed(const std::string& name, DType dtype, const Shape& shape, const std::vector<uint8_t>& elements) {
+  Result<ValueId> packed(const std::string& name, DType dtype, const Shape& shape,
+                         const std::vector<uint8_t>& elements) {
     const TensorType type{dtype, shape, nullptr};
     PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "stored weights"));
     const int bits = dtype_bits(dtype);
@@ -188,7 +206,8 @@ class Storing {
       type.shape = result.shape;
       type.shape.back() = last;
       constexpr const char* kSuffix[] = {".integers", ".scales", ".zero_points"};
-      rows.push_back(rewrite_.insert_before(node, "gather", {made[i], indices}, {}, std::move(type), str_cat(name, kSuffix[i])));
+      rows.push_back(
+          rewrite_.insert_before(node, "gather", {made[i], indices}, {}, std::move(type), str_cat(name, kSuffix[i])));
     }
     const int64_t block = choices_.block ? std::min(choices_.block, length) : length;
     rewrite_.replace(node, "dequantize_linear", std::move(rows),

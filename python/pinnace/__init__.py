@@ -35,8 +35,8 @@ if TYPE_CHECKING:
     from pinnace.agreement import Agreement, ExactDistances
     from pinnace.loading import load
     from pinnace.model import CheckNode, CheckReport, Model
-    from pinnace.quantize.options import Int8
-    from pinnace.quantize.report import QuantizationReport, QuantizationRow, RangeRow
+    from pinnace.quantization import QuantizationReport, QuantizationRow, RangeRow
+    from pinnace.quantize.options import Int8, WeightOnly
     from pinnace.verify.comparison import ComparedGraph, Comparison, ComparisonRow, NodeCount, compare
     from pinnace.verify.error_details import ErrorDetail
 
@@ -55,9 +55,10 @@ _LATER = {
     "Int8": "pinnace.quantize.options",
     "Model": "pinnace.model",
     "NodeCount": "pinnace.verify.comparison",
-    "QuantizationReport": "pinnace.quantize.report",
-    "QuantizationRow": "pinnace.quantize.report",
-    "RangeRow": "pinnace.quantize.report",
+    "QuantizationReport": "pinnace.quantization",
+    "QuantizationRow": "pinnace.quantization",
+    "RangeRow": "pinnace.quantization",
+    "WeightOnly": "pinnace.quantize.options",
     "compare": "pinnace.verify.comparison",
     "load": "pinnace.loading",
 }
@@ -114,6 +115,7 @@ __all__ = [
     "TrialValue",
     "Unsupported",
     "VerificationError",
+    "WeightOnly",
     "compare",
     "custom_op",
     "devices",

@@ -27,8 +27,10 @@ __all__: list[str] = [
     "Program",
     "Session",
     "Unsupported",
+    "ValueStatistics",
     "VerificationError",
     "built_from",
+    "byte_scale",
     "deliver_log",
     "deliver_log_to",
     "devices",
@@ -38,6 +40,7 @@ __all__: list[str] = [
     "import_onnx_text",
     "log",
     "log_to_stderr",
+    "observe",
     "operators",
     "passes",
     "run_graph_text",
@@ -361,6 +364,33 @@ class Model:
         """
         One dict per node and target.
         """
+    def cut(self, values: collections.abc.Sequence[str]) -> Model:
+        """
+        The model with these inner values as inputs, and what they would have been as outputs of their names.
+        """
+    def quantization_sites(self) -> dict[str, typing.Any]:
+        """
+        {"nodes", "values"}: what can compute in 8-bit integers, and what has to be observed.
+        """
+    def quantized(
+        self,
+        nodes: collections.abc.Sequence[str],
+        values: collections.abc.Sequence[
+            tuple[str, typing.SupportsFloat | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]
+        ],
+        means: collections.abc.Sequence[
+            tuple[str, collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex]]
+        ] = [],
+        per_channel: bool = True,
+        fold: bool = True,
+    ) -> Model:
+        """
+        The model that computes these nodes in integers. values: (name, scale, zero point). fold: False leaves quantize and dequantize between operators on floats.
+        """
+    def ready_to_quantize(self, equalize: bool = False) -> Model:
+        """
+        The same function with every value that needs a range.
+        """
     def text(self, max_constant_bytes: typing.SupportsInt | typing.SupportsIndex = 64) -> str: ...
     def try_shapes(
         self,
@@ -375,6 +405,10 @@ class Model:
     ) -> dict[str, typing.Any]:
         """
         What the shape rules say at these shapes of the inputs, in order, where inputs of these places have these integers: {"fits", "inferred": nodes whose rules hold, "failure"}; with details also "nodes": (name, op, inputs, outputs, whole-number attributes), and "values": name -> (dtype, sizes or None, contents or None, range of floats or None).
+        """
+    def weight_sites(self) -> list[dict[str, typing.Any]]:
+        """
+        Nodes whose weights can be stored as integers.
         """
     def with_names(self, inputs: collections.abc.Sequence[str], outputs: collections.abc.Sequence[str]) -> Model:
         """
@@ -394,6 +428,17 @@ class Model:
         """
         The same model with narrower ranges of open dimensions: (name, min, max or None, multiple_of).
         """
+    def with_stored_weights(
+        self,
+        nodes: collections.abc.Sequence[str],
+        bits: typing.SupportsInt | typing.SupportsIndex,
+        block: typing.SupportsInt | typing.SupportsIndex,
+        symmetric: bool,
+        integers: bool = True,
+    ) -> Model:
+        """
+        The model with the weights of these nodes as integers, or, with integers=False, as the floats that they stand for.
+        """
     @property
     def constants(self) -> list[dict[str, typing.Any]]: ...
     @property
@@ -410,6 +455,41 @@ class Model:
     def pass_reports(self) -> list[dict[str, typing.Any]]: ...
     @property
     def symbols(self) -> list[dict[str, typing.Any]]: ...
+
+class ValueStatistics:
+    """
+    What the elements of one float32 value were like over any number of runs.
+    """
+    @staticmethod
+    def from_bytes(bytes: bytes) -> ValueStatistics: ...
+    def __init__(self) -> None: ...
+    def add(self, array: typing.Any, channel_axis: typing.SupportsInt | typing.SupportsIndex = -1) -> None:
+        """
+        Adds samples, counted by the first dimension. channel_axis: the axis whose indices get a mean each.
+        """
+    def histogram(self) -> tuple[float, float, list[int]]:
+        """
+        (low, step, counts) of sampled elements.
+        """
+    def merge(self, other: ValueStatistics) -> None: ...
+    def range(self, rule: str, percentile: typing.SupportsFloat | typing.SupportsIndex = 99.99) -> tuple[float, float]:
+        """
+        The range by "minmax", "percentile", "mse" or "entropy".
+        """
+    def to_bytes(self) -> bytes: ...
+    @property
+    def channel_means(self) -> list[float]: ...
+    @property
+    def extremes(self) -> tuple[float, float]: ...
+    @property
+    def samples(self) -> int: ...
+
+def byte_scale(
+    low: typing.SupportsFloat | typing.SupportsIndex, high: typing.SupportsFloat | typing.SupportsIndex
+) -> tuple[float, int]:
+    """
+    (scale, zero point) of unsigned bytes that cover the range and 0.
+    """
 
 def deliver_log() -> None:
     """
@@ -454,6 +534,19 @@ def log(level: str, text: str) -> None:
 def log_to_stderr(level: str) -> None:
     """
     As PINNACE_LOG: messages are written to stderr as they arise, and delivered as well.
+    """
+
+def observe(
+    session: Session,
+    inputs: collections.abc.Sequence[typing.Any],
+    observed: collections.abc.Sequence[
+        tuple[typing.SupportsInt | typing.SupportsIndex, ValueStatistics, typing.SupportsInt | typing.SupportsIndex]
+    ],
+    timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
+    cancel: CancelToken | None = None,
+) -> None:
+    """
+    Runs a session once and adds outputs, (its place, statistics, channel axis or -1) each, where they lie.
     """
 
 def operators() -> list[dict[str, typing.Any]]:

@@ -16,7 +16,8 @@ from pinnace.pass_reports import PassReport
 from pinnace.program import NodeInfo, Program, node_infos
 from pinnace.progress import phase
 from pinnace.quantize.build import quantized_program
-from pinnace.quantize.options import Int8
+from pinnace.quantize.options import Int8, WeightOnly
+from pinnace.quantize.weight_only import weight_only_program
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.sources.base import Source
 from pinnace.sources.opened import source_of
@@ -183,7 +184,7 @@ class Model:
     def build(
         self,
         targets: str | Sequence[str] = ("cpu",),
-        quantize: Int8 | None = None,
+        quantize: Int8 | WeightOnly | None = None,
         verify: bool = True,
         *,
         examples: Sequence[Mapping[str, Any]] = (),
@@ -212,9 +213,10 @@ class Model:
         input_names   names of the program's inputs: a list with one for each in order, or a dict old name -> new name,
                   which leaves the others as they are. `examples` and `reference` go by the names of this model.
         output_names  the same for its outputs.
-        quantize  Int8(...): weights and activations become 8-bit integers, by ranges that runs on samples show. The
-                  float program is verified first; the integers are held against the same roundings between operators
-                  on floats. Program.quantization is the report.
+        quantize  Int8(...): weights and activations become 8-bit integers, by ranges that runs on samples show.
+                  WeightOnly(...): weights become integers of 8 or 4 bits, arithmetic stays in float. The float program
+                  is verified first; integers are held against the floats that they stand for. Program.quantization
+                  is the report.
         verify    False skips the comparison; the file records that, and `inspect` shows it.
         metadata  further facts to record in the file, text by name.
         cancel    a CancelToken that ends the build with Cancelled; a run of the source is waited for.
@@ -225,8 +227,7 @@ class Model:
         exist, or names that are unknown, empty, not printable, longer than 200 characters, of two inputs or outputs, or
         not as many as there are.
         """
-        if quantize is not None and not isinstance(quantize, Int8):
-            raise _core.InvalidArgument(f"quantize must be None or Int8(...), is {type(quantize).__name__}")
+        _check_quantize(quantize)
         targets = [targets] if isinstance(targets, str) else list(targets)
         facts = {"source": self._name, **(metadata or {})}
         bounds = tolerance_bounds(tolerance)
@@ -235,7 +236,7 @@ class Model:
             if not verify:
                 facts["verified"] = "no: verify=False"
                 if quantize is not None:
-                    return quantized_program(core, quantize, targets, facts, [], renamed)
+                    return _quantized(core, quantize, targets, facts, [], renamed)
                 return _built(core, targets, facts)
             maker = InputMaker(self.inputs, self, self._known_sizes)
             makings = [maker.make(example) for example in examples or self._examples or [{}]]
@@ -254,7 +255,7 @@ class Model:
             named = [{renamed.get(name, name): array for name, array in made.arrays.items()} for made in first]
             kept = {key: value for key, value in done.metadata.items() if key not in ("producer", "targets")}
             facts = {key.replace("verified", "float.verified", 1): value for key, value in kept.items()}
-            return quantized_program(core, quantize, targets, facts, named, renamed)
+            return _quantized(core, quantize, targets, facts, named, renamed)
 
     def _named_core(self, input_names: Any, output_names: Any) -> tuple[_core.Model, dict[str, str]]:
         """The extension's model with the names that a caller wants, and the inputs' new names by the old ones."""
@@ -264,6 +265,25 @@ class Model:
         if (chosen, results) == (inputs, outputs):
             return self._core, {}
         return self._core.with_names(chosen, results), dict(zip(inputs, chosen, strict=True))
+
+
+def _check_quantize(options: object) -> None:
+    if options is not None and not isinstance(options, Int8 | WeightOnly):
+        kind = type(options).__name__
+        raise _core.InvalidArgument(f"quantize must be None, Int8(...) or WeightOnly(...), is {kind}")
+
+
+def _quantized(
+    core: _core.Model,
+    options: Int8 | WeightOnly,
+    targets: list[str],
+    facts: Mapping[str, str],
+    examples: Sequence[Mapping[str, Any]],
+    names: Mapping[str, str],
+) -> Program:
+    if isinstance(options, WeightOnly):
+        return weight_only_program(core, options, targets, facts, examples)
+    return quantized_program(core, options, targets, facts, examples, names)
 
 
 @phase("building")

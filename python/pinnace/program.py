@@ -14,7 +14,7 @@ from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.types import TensorSpec, custom_ops, signature, specs_from
 
 if TYPE_CHECKING:
-    from pinnace.quantize.report import QuantizationReport
+    from pinnace.quantization import QuantizationReport
 
 
 @dataclass(frozen=True)
@@ -224,7 +224,7 @@ class Program:
         here. What build() returns also has ranges and histograms; a file has not. CorruptFile: what it records of it
         cannot be read.
         """
-        from pinnace.quantize.report import quantization_of
+        from pinnace.quantization import quantization_of
 
         return self._report or quantization_of(self.metadata)
 

@@ -272,7 +272,8 @@ def test_run(pinnace: Any, files: Files) -> None:
     np.testing.assert_allclose(row["values"], want, atol=1e-5)
     answer = pinnace("run", files.program, "--input", f"x={files.x}", "--output", files / "out.npz")
     assert (answer.status, answer.err) == (0, "")
-    assert answer.out.startswith(f"{files / 'out.npz'}: ") and answer.out.endswith(" float32[2, 5]\n")
+    assert answer.out.startswith(f"{files / 'out.npz'}: ")
+    assert answer.out.endswith(" float32[2, 5]\n")
     (values,) = np.load(files / "out.npz").values()
     np.testing.assert_allclose(values, want, atol=1e-5)
 
@@ -313,7 +314,9 @@ def test_bench(pinnace: Any, files: Files) -> None:
     assert [(r["target"], r["threads"], r["runs"]) for r in rows] == [("cpu", 1, 3), ("cpu", 2, 3)]
     assert all(0 < r["p10_ms"] <= r["median_ms"] <= r["p90_ms"] and r["peak_bytes"] > 0 for r in rows)
     line = pinnace("bench", files.program, "--runs", "2").out
-    assert "median" in line and "first run with its preparation" in line and "bytes beside weights" in line
+    assert "median" in line
+    assert "first run with its preparation" in line
+    assert "bytes beside weights" in line
 
 
 def test_devices(pinnace: Any) -> None:

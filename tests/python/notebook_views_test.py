@@ -12,6 +12,7 @@ import onnx
 import pinnace as pn
 import pytest
 from onnx import TensorProto, helper
+from pinnace.files import printable
 
 HOSTILE = "<script>alert(1)</script>\x1b"
 VOID = {"br", "img", "input", "meta", "hr"}
@@ -82,7 +83,7 @@ def test_a_placement_is_the_list_that_it_was(tmp_path: Path) -> None:
     lines = str(placement).splitlines()
     assert len(lines) == len(placement)
     for row, line in zip(placement, lines, strict=True):
-        assert all(pn.printable(part) in line for part in (row.node, row.op, row.kernel))
+        assert all(printable(part) in line for part in (row.node, row.op, row.kernel))
     assert repr(placement) == repr(list(placement))
     assert type(placement[0]) is pn.Placement
     assert [row.op for row in placement[1:]] == [row.op for row in placement][1:]

@@ -177,7 +177,10 @@ def test_what_falls_back_to_the_cpu_has_the_precision_that_was_asked_for() -> No
         session = pn.Session(program, target, precision="bf16")
         kernels[target] = [p.kernel for p in session.placement]
         if target != "cpu":
-            assert all(p.backend == "cpu" and "the precision must be fp32 or fp16, is bf16" in p.why[0]
-                       for p in session.placement if p.kernel != "view"), session.placement
+            assert all(
+                p.backend == "cpu" and "the precision must be fp32 or fp16, is bf16" in p.why[0]
+                for p in session.placement
+                if p.kernel != "view"
+            ), session.placement
     assert any("bf16" in kernel for kernel in kernels["cpu"])
     assert all(found == kernels["cpu"] for found in kernels.values()), kernels

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,8 @@ import pinnace as pn
 import pytest
 import torch
 from pinnace import _core
-from pinnace.quantize.build import relative_error
 from pinnace.quantize.control import fewest_kept
+from pinnace.quantize.errors import relative_error
 from torch import Tensor, nn
 
 GENERATOR = np.random.default_rng(11)
@@ -84,9 +84,11 @@ def test_layers_compute_in_integers(program: pn.Program, net: nn.Module) -> None
 def test_the_file_has_the_report(program: pn.Program, tmp_path: Path) -> None:
     program.save(tmp_path / "q.pnc")
     read = pn.Program.open(tmp_path / "q.pnc").quantization
-    assert read is not None and program.quantization is not None
+    assert read is not None
+    assert program.quantization is not None
     assert read.rows == program.quantization.rows
-    assert not read.ranges and program.quantization.ranges
+    assert not read.ranges
+    assert program.quantization.ranges
     assert json.loads(read.to_json())["samples"] == 16
     assert program.metadata.verified.startswith("1 input(s) against the same roundings")
     assert program.metadata["float.verified"].startswith("1 input(s) against torch")
@@ -146,9 +148,10 @@ def test_accuracy_control_finds_the_layer() -> None:
             self.layers = nn.ModuleList([nn.Linear(16, 16) for _ in range(6)])
             scale = torch.ones(16)
             scale[::2] = 1000
+            self.scale: Tensor
             self.register_buffer("scale", scale)
             with torch.no_grad():
-                self.layers[3].weight /= scale
+                self.layers[3].get_parameter("weight").div_(scale)
 
         def forward(self, x: Tensor) -> Tensor:
             for i, layer in enumerate(self.layers):
@@ -160,11 +163,13 @@ def test_accuracy_control_finds_the_layer() -> None:
     samples = [GENERATOR.standard_normal((4, 16)).astype(np.float32) for _ in range(8)]
     model = pn.load(Planted().eval(), torch.zeros(4, 16))
     plain = model.build(quantize=pn.Int8(calibration=samples)).quantization
-    assert plain is not None and max(plain.errors.values()) > 0.1
+    assert plain is not None
+    assert max(plain.errors.values()) > 0.1
     report = model.build(quantize=pn.Int8(calibration=samples, max_drop=0.05)).quantization
     assert report is not None
     kept = [row for row in report.rows if row.kept_float and row.bytes_before]
-    assert len(kept) <= 3 and any(row.module == "layers.3" for row in kept), str(report)
+    assert len(kept) <= 3, str(report)
+    assert any(row.module == "layers.3" for row in kept), str(report)
     assert max(report.errors.values()) <= 0.05
 
 
@@ -178,8 +183,10 @@ def test_a_metric(model: pn.Model, net: nn.Module, samples: list[dict[str, Any]]
         return float(np.mean(hits))
 
     report = model.build(quantize=pn.Int8(calibration=samples, metric=accuracy, max_drop="10%")).quantization
-    assert report is not None and report.score is not None
-    assert report.score[0] == 1.0 and report.score[1] >= 0.9
+    assert report is not None
+    assert report.score is not None
+    assert report.score[0] == 1.0
+    assert report.score[1] >= 0.9
     assert len(asked) >= 2
     unreachable = iter(range(1000))
     report = model.build(
@@ -236,7 +243,7 @@ def test_samples_that_are_refused(model: pn.Model) -> None:
         model.build(quantize=pn.Int8(calibration=[good], metric=lambda run: 1 / 0, max_drop=1))
     with pytest.raises(pn.InvalidArgument, match="metric gave NaN"):
         model.build(quantize=pn.Int8(calibration=[good], metric=lambda run: float("nan"), max_drop=1))
-    with pytest.raises(pn.InvalidArgument, match="quantize must be None or Int8"):
+    with pytest.raises(pn.InvalidArgument, match="quantize must be None, Int8"):
         model.build(quantize="int8")  # type: ignore[arg-type]
     constant = model.build(quantize=pn.Int8(calibration=[{"x": np.zeros((1, 3, 16, 16), np.float32)}]))
     assert constant.quantization is not None
@@ -271,7 +278,11 @@ def test_targets(model: pn.Model, samples: list[dict[str, Any]]) -> None:
 def test_the_fewest_layers() -> None:
     layers = [f"l{i}" for i in range(20)]
     for needed in (set(), {"l0"}, {"l0", "l1"}, {"l2"}, {"l0", "l5"}, {"l19"}, set(layers)):
-        found = fewest_kept(layers, lambda kept, needed=needed: float(len(needed & set(kept))), len(needed))
+
+        def score(kept: Sequence[str], needed: set[str] = needed) -> float:
+            return float(len(needed & set(kept)))
+
+        found = fewest_kept(layers, score, len(needed))
         assert needed <= set(found.kept)
         if len(needed) < 16 and max((int(n[1:]) for n in needed), default=0) < 16:
             assert set(found.kept) == needed
@@ -281,7 +292,9 @@ def test_the_fewest_layers() -> None:
 def test_statistics_of_a_value() -> None:
     s = _core.ValueStatistics()
     s.add(np.array([[1, 2], [3, -4]], np.float32), 1)
-    assert s.samples == 2 and s.extremes == (-4, 3) and s.channel_means == [2, -1]
+    assert s.samples == 2
+    assert s.extremes == (-4, 3)
+    assert s.channel_means == [2, -1]
     assert sum(s.histogram()[2]) == 4
     with pytest.raises(pn.InvalidArgument, match="observer 'x'"):
         s.range("x")
@@ -290,3 +303,60 @@ def test_statistics_of_a_value() -> None:
     again = _core.ValueStatistics.from_bytes(s.to_bytes())
     again.merge(s)
     assert again.samples == 4
+
+
+class Language(nn.Module):
+    """An embedding, two linear layers and the embedding again as the head: it is stored once in 8 bits, and in 4 for
+    the head beside the 8 that are gathered."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(9)
+        self.table = nn.Embedding(2000, 64)
+        self.up, self.down = nn.Linear(64, 256), nn.Linear(256, 64)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        x = self.table(ids)
+        x = x + self.down(torch.relu(self.up(x)))
+        y: Tensor = x @ self.table.weight.T
+        return y
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "size"),
+    [
+        (pn.WeightOnly(), 0.01, 0.30),
+        (pn.WeightOnly(block=32), 0.008, 0.34),
+        (pn.WeightOnly(bits=4, block=32), 0.12, 0.42),
+        (pn.WeightOnly(bits=4, block=32, symmetric=False), 0.12, 0.43),
+        (pn.WeightOnly(bits=4), 0.25, 0.38),
+    ],
+)
+def test_weights_alone(options: pn.WeightOnly, error: float, size: float) -> None:
+    ids = torch.arange(12)[None] * 150
+    model = pn.load(Language().eval(), ids, {"ids": {1: pn.Dim("length", 1, 32)}})
+    plain, program = model.build(), model.build(quantize=options)
+    report = program.quantization
+    assert report is not None
+    assert {row.op for row in report.rows if not row.kept_float} >= {"gather", "mat_mul"}
+    assert 0 < max(report.errors.values()) < error, report.errors
+    assert len(program.to_bytes()) < size * len(plain.to_bytes())
+    kernels = [p.kernel for p in pn.Session(program, "cpu").placement if p.op in ("gemm", "mat_mul")]
+    assert len(kernels) == 3
+    assert all("mat_mul_weights" in kernel for kernel in kernels), kernels
+    assert "1 input(s) against the same program with the floats" in program.metadata.verified
+
+
+@pytest.mark.parametrize(
+    "options", [{"bits": 3}, {"bits": True}, {"block": 12}, {"block": 0}, {"block": -8}, {"skip": "all"}, {"skip": 3}]
+)
+def test_weight_options_that_are_refused(options: dict[str, Any]) -> None:
+    with pytest.raises(pn.InvalidArgument, match="must be"):
+        pn.WeightOnly(**options)
+
+
+def test_no_weights_to_store() -> None:
+    with pytest.raises(pn.Unsupported, match="no layer here multiplies by"):
+        pn.load(nn.Softmax(-1), torch.zeros(2, 3)).build(quantize=pn.WeightOnly())
+    with pytest.raises(pn.Unsupported, match="skip names all of them"):
+        pn.load(nn.Linear(8, 8), torch.zeros(2, 8)).build(quantize=pn.WeightOnly(skip=("*",)))

@@ -199,8 +199,8 @@ def test_the_refusal_names_the_option() -> None:
     with pytest.raises(pn.ConversionError) as caught:
         pn.load(Of(lambda x: torch.special.bessel_j0(x) + torch.randn(3)), torch.zeros(3))
     assert str(caught.value).endswith(
-        'What can be done: load(..., random="seeded") draws random numbers from a generator of pinnace\'s, where it has '
-        "them; write it with other operators, or give its shape rule and code with custom_op()."
+        'What can be done: load(..., random="seeded") draws random numbers from a generator of pinnace\'s, where it '
+        "has them; write it with other operators, or give its shape rule and code with custom_op()."
     )
     assert [problem.op for problem in caught.value.nodes] == [
         "aten.special_bessel_j0.default",

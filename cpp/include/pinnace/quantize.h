@@ -88,11 +88,11 @@ struct QuantizeReadyOptions {
 /// A node that can compute in 8-bit integers.
 struct QuantizationNode {
   std::string name, op;
-  std::string source, module;         ///< as NodeInfo has them
-  std::vector<std::string> inputs;    ///< values that have to be quantised for it, constants left out
-  std::string output;                 ///< the value that it makes
-  bool weighted = false;              ///< a product by constant weights
-  int64_t weights = 0;                ///< their elements
+  std::string source, module;       ///< as NodeInfo has them
+  std::vector<std::string> inputs;  ///< values that have to be quantised for it, constants left out
+  std::string output;               ///< the value that it makes
+  bool weighted = false;            ///< a product by constant weights
+  int64_t weights = 0;              ///< their elements
 };
 
 /// A value that a range is needed for.
@@ -140,6 +140,8 @@ struct WeightChoices {
   /// So many weights, along what a product sums or along a gathered row, share a scale: a multiple of 8; 0: all.
   int64_t block = 0;
   bool symmetric = true;  ///< without zero points: signed integers from -127 or -7 on
+  /// False: the floats that the integers stand for, as plain constants. What the integers are compared with.
+  bool integers = true;
 };
 
 }  // namespace pinnace

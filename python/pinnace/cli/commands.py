@@ -267,7 +267,8 @@ class Timing:
         return (
             f"{self.target} {self.precision} threads {self.threads}: median {self.median_ms:.2f} ms "
             f"(p10 {self.p10_ms:.2f}, p90 {self.p90_ms:.2f}, {self.runs} runs), "
-            f"first run with its preparation {self.create_and_first_run_ms:.1f} ms, {self.peak_bytes:,} bytes beside weights"
+            f"first run with its preparation {self.create_and_first_run_ms:.1f} ms, "
+            f"{self.peak_bytes:,} bytes beside weights"
         )
 
 

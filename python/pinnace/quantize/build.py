@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
 from pinnace import _core
-from pinnace.files import one_line
 from pinnace.log import log
-from pinnace.program import NodeInfo, Program, core_of, node_infos
+from pinnace.program import Program, core_of, node_infos
 from pinnace.progress import phase
+from pinnace.quantization import FACT, QuantizationReport, QuantizationRow, RangeRow
 from pinnace.quantize.calibration import Calibration, calibrate
 from pinnace.quantize.control import fewest_kept
-from pinnace.quantize.options import Int8
-from pinnace.quantize.report import FACT, QuantizationReport, QuantizationRow, RangeRow
+from pinnace.quantize.errors import relative_error
+from pinnace.quantize.options import Int8, skip_reason
 from pinnace.quantize.rounded_source import RoundedSource
 from pinnace.quantize.samples import samples_of
 from pinnace.session import Session
@@ -37,19 +34,12 @@ class Quantizer:
         self.ready = core.ready_to_quantize(options.equalize)
         sites = self.ready.quantization_sites()
         self.values: list[dict[str, Any]] = sites["values"]
-        self.skipped = {n.name: why for n in node_infos(self.ready.nodes) if (why := self._skips(n))}
+        self.skipped = {n.name: why for n in node_infos(self.ready.nodes) if (why := skip_reason(n, options.skip))}
         self.sites: list[dict[str, Any]] = sites["nodes"]
         self.layers = [n["name"] for n in self.sites if n["weighted"] and n["name"] not in self.skipped]
         self.float_program = _built(self.ready)
         self.calibration = Calibration({})
         self.said: list[str] = []
-
-    def _skips(self, node: NodeInfo) -> str:
-        for pattern in self.options.skip:
-            inside = [node.name, node.op, node.module]
-            if any(fnmatchcase(name, pattern) for name in inside) or fnmatchcase(node.module, f"{pattern}.*"):
-                return f"skip={pattern!r}"
-        return ""
 
     def calibrate(self) -> None:
         """Runs the samples. InvalidArgument: see calibrate() of calibration.py."""
@@ -100,7 +90,7 @@ class Quantizer:
     def inner_errors(self, program: Program, names: Sequence[str]) -> dict[str, float]:
         """By inner value, on the first kept sample, 32 values at a time."""
         feed = dict(zip(program.inputs, self.calibration.kept[0], strict=True))
-        errors = {}
+        errors: dict[str, float] = {}
         for start in range(0, len(names), 32):
             part = list(names[start : start + 32])
             mine = Session(program, "cpu", keep=part, plan_cache=1).kept_values(feed)
@@ -165,9 +155,7 @@ class Quantizer:
         order = sorted(self.layers, key=lambda name: -sensitivity[name])
         found = fewest_kept(order, scored, least)
         if len(found.kept) == len(self.layers):
-            self.said.append(
-                f"no choice of quantised layers reaches a drop of {allowed:g}: all stay in float"
-            )
+            self.said.append(f"no choice of quantised layers reaches a drop of {allowed:g}: all stay in float")
             return found.kept, sensitivity, self._scores(exact, exact)
         return found.kept, sensitivity, self._scores(exact, found.score)
 
@@ -236,7 +224,8 @@ class Quantizer:
         wide = max(1, -(-len(counts) // 64))
         bins = [sum(counts[i : i + wide]) for i in range(0, len(counts), wide)]
         low, high = (0 - zero_point) * scale, (255 - zero_point) * scale
-        return RangeRow(name, scale, zero_point, low, high, *statistics.extremes, (start, step * wide, bins))
+        least, greatest = statistics.extremes
+        return RangeRow(name, scale, zero_point, low, high, least, greatest, (start, step * wide, bins))
 
     def _times(self, program: Program) -> dict[str, int]:
         session = Session(program, "cpu", threads=1, plan_cache=1)
@@ -251,7 +240,7 @@ class Quantizer:
 
 def quantized_program(
     core: _core.Model,
-    options: Any,
+    options: Int8,
     targets: list[str],
     facts: Mapping[str, str],
     examples: Sequence[Mapping[str, Any]],
@@ -264,10 +253,8 @@ def quantized_program(
     examples  inputs to verify on; none: verification is left out.
     names     of inputs that the user's model calls otherwise.
 
-    InvalidArgument: the options, a sample or the metric; VerificationError: the integers differ from what they round.
+    InvalidArgument: a sample or the metric; VerificationError: the integers differ from what they round.
     """
-    if not isinstance(options, Int8):
-        raise _core.InvalidArgument(f"quantize must be None or Int8(...), is {type(options).__name__}")
     work = Quantizer(core, options, names)
     if not work.layers:
         raise _core.Unsupported(
@@ -291,24 +278,4 @@ def _built(core: _core.Model) -> Program:
     return Program(core.build(["cpu"], {}))
 
 
-def relative_error(found: Sequence[Array], exact: Sequence[Array]) -> float:
-    """Root mean square of the differences over that of the exact values; of integers and booleans, the part that
-    differs. 0 where there is nothing."""
-    squares, size, count = 0.0, 0.0, 0
-    for a, b in zip(found, exact, strict=True):
-        if b.dtype.kind not in "fV":
-            squares += float(np.count_nonzero(a != b))
-            size += b.size
-            count += b.size
-            continue
-        x, y = a.astype(np.float64), b.astype(np.float64)
-        finite = np.isfinite(y)
-        squares += float(np.sum(np.square(np.where(finite, x - np.where(finite, y, 0), 0))))
-        size += float(np.sum(np.square(y[finite])))
-        count += y.size
-    if not count or squares == 0:
-        return 0.0
-    return math.sqrt(squares / size) if size > 0 else math.inf
-
-
-__all__ = ["Quantizer", "quantized_program", "relative_error"]
+__all__ = ["Quantizer", "quantized_program"]

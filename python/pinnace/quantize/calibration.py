@@ -61,9 +61,7 @@ def calibrate(
     inner = [value for value in values if value["name"] not in program.inputs]
     session = Session(program, "cpu", keep=[value["name"] for value in inner], plan_cache=2)
     first = len(program.outputs)
-    observed = [
-        (first + i, statistics[value["name"]], value["channel_axis"]) for i, value in enumerate(inner)
-    ]
+    observed = [(first + i, statistics[value["name"]], value["channel_axis"]) for i, value in enumerate(inner)]
     entering = [(inputs.index(value["name"]), value) for value in values if value["name"] in program.inputs]
     done = Calibration(statistics)
     kept = Kept()

@@ -1,13 +1,15 @@
-"""What a user asks of a quantisation: Int8."""
+"""What a user asks of a quantisation: Int8, WeightOnly."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
 from pinnace import _core
+from pinnace.program import NodeInfo
 from pinnace.types import Array
 
 # A program as a function: arrays by input, arrays by output.
@@ -58,15 +60,13 @@ class Int8:
                 f"{type(self.calibration).__name__}"
             )
         if isinstance(self.calibration, (str, bytes, Mapping)):
-            raise _core.InvalidArgument(
-                f"calibration must hold samples, each with arrays for all inputs; is one {type(self.calibration).__name__}"
-            )
+            kind = type(self.calibration).__name__
+            raise _core.InvalidArgument(f"calibration must hold samples, with arrays for all inputs; is one {kind}")
         if self.observer not in OBSERVERS:
             raise _core.InvalidArgument(f"observer must be one of {', '.join(OBSERVERS)}, is {self.observer!r}")
         if not _is_number(self.percentile) or not 50 < self.percentile <= 100:
             raise _core.InvalidArgument(f"percentile must be above 50 and at most 100, is {self.percentile!r}")
-        if isinstance(self.skip, str) or not all(isinstance(name, str) for name in self.skip):
-            raise _core.InvalidArgument(f"skip must be a list of names, is {self.skip!r}")
+        _check_skip(self.skip)
         if self.metric is not None and not callable(self.metric):
             raise _core.InvalidArgument(f"metric must be a function of a program, is {type(self.metric).__name__}")
         if self.metric is not None and self.max_drop is None:
@@ -90,8 +90,55 @@ class Int8:
         return number / 100 * (abs(of_float) if self.metric is not None else 1.0)
 
 
+@dataclass(frozen=True, kw_only=True)
+class WeightOnly:
+    """Weights as integers that products read as they are, and arithmetic in float: smaller files and less memory,
+    without samples. Products (gemm, mat_mul) by constant matrices are stored so, and tables whose rows are gathered,
+    these always in 8 bits.
+
+    bits       8 or 4.
+    block      so many weights, along what a product sums or along a gathered row, share a scale: 32, 64, 128, any
+               multiple of 8; None: all of them.
+    symmetric  False: with zero points, for weights that lie on one side of 0.
+    skip       as for Int8.
+
+    InvalidArgument: a value that is none of these.
+    """
+
+    bits: int = 8
+    block: int | None = None
+    symmetric: bool = True
+    skip: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Refuses other values."""
+        if self.bits not in (4, 8) or isinstance(self.bits, bool):
+            raise _core.InvalidArgument(f"bits must be 8 or 4, is {self.bits!r}")
+        block = self.block
+        if block is not None and not (isinstance(block, int) and not isinstance(block, bool) and 0 < block < 2**31):
+            raise _core.InvalidArgument(f"block must be a multiple of 8, or None, is {block!r}")
+        if block is not None and block % 8:
+            raise _core.InvalidArgument(f"block must be a multiple of 8, or None, is {block!r}")
+        _check_skip(self.skip)
+
+
+def _check_skip(skip: Any) -> None:
+    if isinstance(skip, str) or not isinstance(skip, Iterable) or not all(isinstance(name, str) for name in skip):
+        raise _core.InvalidArgument(f"skip must be a list of names, is {skip!r}")
+
+
+def skip_reason(node: NodeInfo, patterns: Sequence[str]) -> str:
+    """Which of the patterns names the node; empty where none does."""
+    for pattern in patterns:
+        if any(fnmatchcase(name, pattern) for name in (node.name, node.op, node.module)):
+            return f"skip={pattern!r}"
+        if fnmatchcase(node.module, f"{pattern}.*"):
+            return f"skip={pattern!r}"
+    return ""
+
+
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-__all__ = ["OBSERVERS", "Int8", "Run"]
+__all__ = ["OBSERVERS", "Int8", "Run", "WeightOnly", "skip_reason"]

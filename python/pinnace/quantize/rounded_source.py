@@ -25,9 +25,7 @@ class RoundedSource(ProgramSource):
         self._integers = {o for n in core.nodes if n["op"] == "quantize_linear" for o in n["outputs"]}
         self._cut: tuple[tuple[str, ...], Session] | None = None
 
-    def with_values(
-        self, inputs: Sequence[Array], given: Mapping[str, Array]
-    ) -> tuple[list[Array], dict[str, Array]]:
+    def with_values(self, inputs: Sequence[Array], given: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
         """Outputs with the integers of another program in place of its own, and by their names what its own would be
         after those before them."""
         names = {name.removesuffix(_FOLDED): name for name in given if name.removesuffix(_FOLDED) in self._integers}

@@ -1,0 +1,88 @@
+"""Weights as stored integers, arithmetic in float: WeightOnly."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from pinnace import _core
+from pinnace.log import log
+from pinnace.program import Program, core_of, node_infos
+from pinnace.quantization import FACT, QuantizationReport, QuantizationRow
+from pinnace.quantize.errors import relative_error
+from pinnace.quantize.options import WeightOnly, skip_reason
+from pinnace.session import Session
+from pinnace.sources.pinnace_program import ProgramSource
+from pinnace.types import Array
+from pinnace.verify.verification import verify_program
+
+
+def weight_only_program(
+    core: _core.Model,
+    options: WeightOnly,
+    targets: list[str],
+    facts: Mapping[str, str],
+    examples: Sequence[Mapping[str, Any]],
+) -> Program:
+    """The program with stored weights, held against the same program with the floats that they stand for.
+
+    core, facts and examples are as quantized_program() of build.py takes them. Unsupported: there is no such layer.
+    """
+    nodes = {node.name: node for node in node_infos(core.nodes) if not node.path}
+    skipped = {name: why for name, node in nodes.items() if (why := skip_reason(node, options.skip))}
+    sites = {site["name"]: site["weights"] for site in core.weight_sites() if site["name"] not in skipped}
+    if not sites:
+        raise _core.Unsupported(
+            "quantize: no layer here multiplies by, or gathers rows of, a constant float32 matrix"
+            + (", or skip names all of them" if skipped else "")
+        )
+    block = options.block or 0
+    stored = core.with_stored_weights(list(sites), options.bits, block, options.symmetric)
+    floats = core.with_stored_weights(list(sites), options.bits, block, options.symmetric, integers=False)
+    program = Program(stored.build(targets, dict(facts)))
+    errors: dict[str, float] = {}
+    if examples:
+        source = ProgramSource(Program(floats.build(["cpu"], {})))
+        source.description = "the same program with the floats that its integers stand for, on cpu"
+        program = verify_program(program, source, examples, targets)
+        errors = _errors(program, Program(core.build(["cpu"], {})), examples)
+    rows = [_row(node, sites.get(name), options, skipped.get(name, "")) for name, node in nodes.items()]
+    report = QuantizationReport(rows, method=f"weights of {options.bits} bits", errors=errors)
+    log("info", f"quantised: {report!r}")
+    return Program(core_of(program.with_metadata({FACT: report.to_json(ranges=False)})), report)
+
+
+def _errors(program: Program, exact: Program, examples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    found: list[list[Array]] = []
+    for each in (program, exact):
+        session = Session(each, "cpu", plan_cache=1)
+        runs = []
+        for example in examples:
+            session.reset_state()
+            runs.append([np.asarray(value) for value in session.run(dict(example)).values()])
+        found.append([np.concatenate([run[i].ravel() for run in runs]) for i in range(len(program.outputs))])
+    return {name: relative_error([a], [b]) for name, a, b in zip(program.outputs, *found, strict=True)}
+
+
+def _row(node: Any, weights: int | None, options: WeightOnly, skipped: str) -> QuantizationRow:
+    bits = 8 if node.op == "gather" else options.bits
+    reason = skipped or "it has no constant float32 matrix"
+    return QuantizationRow(
+        node=node.name,
+        op=node.op,
+        source=node.source,
+        module=node.module,
+        kept_float=weights is None,
+        reason=reason if weights is None else "",
+        error=None,
+        sensitivity=None,
+        bytes_before=4 * (weights or 0),
+        bytes_after=(weights or 0) * bits // 8,
+        ns_before=None,
+        ns_after=None,
+    )
+
+
+__all__ = ["weight_only_program"]
