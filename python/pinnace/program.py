@@ -6,15 +6,13 @@ import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike, fspath
-from typing import TYPE_CHECKING, Any, SupportsIndex
+from typing import Any, SupportsIndex
 
 from pinnace import _core
 from pinnace.progress import phase
+from pinnace.quantization import QuantizationReport, quantization_of
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.types import TensorSpec, custom_ops, signature, specs_from
-
-if TYPE_CHECKING:
-    from pinnace.quantization import QuantizationReport
 
 
 @dataclass(frozen=True)
@@ -224,8 +222,6 @@ class Program:
         here. What build() returns also has ranges and histograms; a file has not. CorruptFile: what it records of it
         cannot be read.
         """
-        from pinnace.quantization import quantization_of
-
         return self._report or quantization_of(self.metadata)
 
     @property

@@ -74,7 +74,9 @@ class Int8:
         self.allowed(1.0)
 
     def allowed(self, of_float: float) -> float | None:
-        """The drop that max_drop allows where the float program's metric is `of_float`; None where it says nothing."""
+        """The drop that max_drop allows where the float program's metric is `of_float`; None where it says nothing.
+        InvalidArgument: max_drop is neither a number nor a part.
+        """
         if self.max_drop is None:
             return None
         text = self.max_drop
