@@ -30,7 +30,7 @@ void copy_squares(const Threads& threads, Shape shape, size_t along, const std::
     to_strides[d] *= kSide;
     (d == along ? row : column)[d] = kSide;
   }
-  StridedLoop squares(std::move(shape));
+  StridedLoop squares(shape);
   squares.add_strides(std::move(from_strides));
   squares.add_strides(std::move(to_strides));
   squares.add_strides(std::move(row));

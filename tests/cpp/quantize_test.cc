@@ -346,7 +346,7 @@ TEST(Quantize, BiasTakesTheMeanErrorOff) {
 TEST(Quantize, WhatItRefuses) {
   auto model = Model::parse(net(), {.disabled_passes = {"all"}});
   ASSERT_TRUE(model.ok());
-  const auto refused = [&](QuantizeChoices choices, std::string_view part) {
+  const auto refused = [&](const QuantizeChoices& choices, std::string_view part) {
     const Status status = model->quantized(choices).status();
     EXPECT_EQ(status.code(), Code::kInvalidArgument);
     EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
