@@ -25,7 +25,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 from endless_loop import ENDLESS, feed
-from pinnace import _core
+from pinnace import _core, cli
 from slices import all_mode, test_seed
 
 SOON = 30.0 if os.environ.get("PINNACE_SANITIZED") else 3.0  # sanitized code is ten times slower
@@ -402,6 +402,15 @@ def test_a_signal_during_an_import_is_not_lost(tmp_path: Path) -> None:
     ) as child:
         output, errors = child.communicate()
     assert output == "True True\nTrue\n", errors
+
+
+def test_ctrl_c_while_options_are_read(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def interrupted() -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(cli, "option_parser", interrupted)
+    assert cli.main(["devices"]) == 130
+    assert capsys.readouterr().err.endswith("interrupted\n")
 
 
 @pytest.mark.parametrize("name", COMMANDS)

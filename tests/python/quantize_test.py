@@ -11,7 +11,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
-from pinnace import _core
+from pinnace import _core, cli
 from pinnace.quantize.control import fewest_kept
 from pinnace.quantize.errors import relative_error
 from torch import Tensor, nn
@@ -360,3 +360,64 @@ def test_no_weights_to_store() -> None:
         pn.load(nn.Softmax(-1), torch.zeros(2, 3)).build(quantize=pn.WeightOnly())
     with pytest.raises(pn.Unsupported, match="skip names all of them"):
         pn.load(nn.Linear(8, 8), torch.zeros(2, 8)).build(quantize=pn.WeightOnly(skip=("*",)))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, net: nn.Module, samples: list[dict[str, Any]]) -> Path:
+    """The network as a .pt2 file, and folders of samples."""
+    made = tmp_path_factory.mktemp("quantize")
+    torch.export.save(torch.export.export(net, (torch.zeros(1, 3, 16, 16),)), made / "net.pt2")
+    (made / "samples").mkdir()
+    for i, sample in enumerate(samples[:3]):
+        np.savez(made / "samples" / f"{i}.npz", **sample)
+        np.save(made / "samples" / f"{i}.npy", sample["x"])
+    (made / "samples" / ".hidden").write_text("")
+    (made / "empty").mkdir()
+    (made / "other").mkdir()
+    (made / "other" / "a.txt").write_text("")
+    return made
+
+
+def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str], samples: list[dict[str, Any]]) -> None:
+    source, file = str(folder / "net.pt2"), folder / "net.pnc"
+    int8 = ["convert", source, "-o", str(file), "--quantize", "int8", "--calibration", str(folder / "samples")]
+    assert cli.main(int8) == 0
+    said = capsys.readouterr()
+    assert "Quantization" in said.out or "int8: " in said.out
+    report = pn.Program.open(file).quantization
+    assert report is not None
+    assert report.samples == 6
+    assert cli.main([*int8, "--max-drop", "1%", "--skip", "gate", "--observer", "mse", "--json"]) == 0
+    facts = json.loads(capsys.readouterr().out)
+    assert any(row["reason"] == "skip='gate'" for row in facts["quantization"]["rows"])
+    assert max(facts["quantization"]["errors"].values()) <= 0.01
+    assert cli.main(["convert", source, "-o", str(file), "--quantize", "weights4", "--block", "32"]) == 0
+    assert "weights of 4 bits" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "part"),
+    [
+        (["--quantize", "int8"], "--calibration FOLDER"),
+        (["--quantize", "int4"], "invalid choice"),
+        (["--calibration", "samples"], "--calibration: only with --quantize"),
+        (["--max-drop", "1", "--skip", "a"], "--max-drop, --skip: only with --quantize"),
+        (["--quantize", "int8", "--calibration", "samples", "--block", "8"], "--block: not with --quantize int8"),
+        (["--quantize", "weights8", "--calibration", "samples"], "--calibration: not with --quantize weights8"),
+        (["--quantize", "weights8", "--block", "12"], "block must be a multiple of 8"),
+        (["--quantize", "int8", "--calibration", "samples", "--max-drop", "some"], "max_drop must be"),
+        (["--quantize", "int8", "--calibration", "nowhere"], "nowhere: "),
+        (["--quantize", "int8", "--calibration", "empty"], "calibration has no sample"),
+        (["--quantize", "int8", "--calibration", "other"], "is no .npz, .npy or image"),
+    ],
+)
+def test_the_command_refuses(folder: Path, capsys: pytest.CaptureFixture[str], arguments: list[str], part: str) -> None:
+    filled = [str(folder / a) if a in ("samples", "empty", "other", "nowhere") else a for a in arguments]
+    file = folder / "refused.pnc"
+    try:
+        status = cli.main(["convert", str(folder / "net.pt2"), "-o", str(file), *filled])
+    except SystemExit as end:
+        status = int(end.code or 0)
+    assert status == 2
+    assert part in capsys.readouterr().err
+    assert not file.exists()

@@ -26,21 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     arguments  those after the command's name; None: the process's own.
     """
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):  # names may have letters that the terminal's encoding lacks
-            stream.reconfigure(errors="backslashreplace")
-    options = options_of(option_parser(), arguments)
-    options.line = shlex.join(["pinnace", *(sys.argv[1:] if arguments is None else arguments)])
     try:
-        quiet, verbose = getattr(options, "quiet", False), getattr(options, "verbose", False)
-        if level := getattr(options, "log", "info" if verbose else None):
-            log_to_stderr(level)
-        if quiet or level:  # a line that is drawn anew would stand between messages
-            set_progress(False)
-        status: int = options.run(options)
-        if sys.stdout is not None:
-            sys.stdout.flush()
-        return status
+        return _run(arguments)
     except BrokenPipeError:  # `pinnace inspect net.pnc | head`: what is left to write has no reader
         drop_output()
         return 0
@@ -55,6 +42,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return failed(error, 1)
     except MemoryError:
         return failed("out of memory", 1)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # names may have letters that the terminal's encoding lacks
+            stream.reconfigure(errors="backslashreplace")
+    options = options_of(option_parser(), arguments)
+    options.line = shlex.join(["pinnace", *(sys.argv[1:] if arguments is None else arguments)])
+    quiet, verbose = getattr(options, "quiet", False), getattr(options, "verbose", False)
+    if level := getattr(options, "log", "info" if verbose else None):
+        log_to_stderr(level)
+    if quiet or level:  # a line that is drawn anew would stand between messages
+        set_progress(False)
+    status: int = options.run(options)
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    return status
 
 
 __all__ = ["main"]

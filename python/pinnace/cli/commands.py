@@ -20,12 +20,14 @@ from pinnace import _core
 from pinnace.cli.arguments import check_writable, dims, feed, new_names, sizes
 from pinnace.cli.input_files import InputFiles
 from pinnace.cli.output import bold, cyan, dim, failed, green, red, show
+from pinnace.cli.quantize_options import quantization_of
 from pinnace.cli.totals import Totals, amount, totals_of
 from pinnace.files import member_names, place_text, printable, replaced
 from pinnace.inputs.attempts import range_text
 from pinnace.loading import load
 from pinnace.model import Model
 from pinnace.program import NodeInfo, Program, diff
+from pinnace.quantization import FACT
 from pinnace.session import Session
 from pinnace.targets import devices
 from pinnace.torch.script import is_script_file
@@ -41,6 +43,7 @@ def convert_command(options: argparse.Namespace) -> int:
         show(f"note: {printable(note)}", file=sys.stderr)
     program = model.build(
         options.target or ["cpu"],
+        quantization_of(options, model),
         verify=not options.no_verify,
         examples=examples,
         reference=options.reference,
@@ -56,7 +59,8 @@ def convert_command(options: argparse.Namespace) -> int:
         "bytes": Path(options.output).stat().st_size,
         "nodes": len(program.nodes),
         "notes": model.notes,
-        **program.metadata,
+        **{key: value for key, value in program.metadata.items() if key != FACT},
+        **({"quantization": json.loads(report.to_json(ranges=False))} if (report := program.quantization) else {}),
     }
     if options.json:
         show(json.dumps(facts))
@@ -65,6 +69,8 @@ def convert_command(options: argparse.Namespace) -> int:
         for key, value in program.metadata.items():
             if key.startswith("verified"):
                 show(f"  {printable(key)}: {printable(value)}")
+        if program.quantization is not None:
+            show(f"  {program.quantization}".replace("\n", "\n  "))
     if program.metadata.inconclusive and not options.allow_inconclusive:
         return failed(
             f"{options.output} is written, but its verification proves nothing ({program.metadata.verified}). Give "

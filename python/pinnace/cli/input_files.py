@@ -34,7 +34,7 @@ class InputFiles:
                 "--input: either every input has a name (NAME=FILE, FILE.npz) or none has, and they are in order"
             )
         _only_once(name for name, _ in self._named)
-        if (self._mean or self._std) and not self.has_images:
+        if (self._mean or self._std) and not self.has_images and getattr(options, "calibration", None) is None:
             raise _core.InvalidArgument("--mean and --std are for images, and no --input is one")
 
     @property
@@ -48,7 +48,7 @@ class InputFiles:
             return tuple(_read(path, path) for path in self._ordered)
         arrays = {name: _read(name, path) for name, path in self._named}
         for path in self._archives:
-            found = _named_by(path, read_arrays(path))
+            found = named_by(path, read_arrays(path))
             _only_once([*arrays, *found])
             arrays |= found
         return arrays
@@ -70,7 +70,7 @@ class InputFiles:
             else:
                 arrays[name] = _read(name, path)
         for path in self._archives:
-            found = _named_by(path, read_arrays(path), specs)
+            found = named_by(path, read_arrays(path), specs)
             _only_once([*arrays, *found])
             arrays |= found
         return arrays
@@ -89,9 +89,7 @@ def _read(place: str, path: str) -> Array:
         raise
 
 
-def _named_by(
-    path: str, arrays: Mapping[str, Array], specs: Mapping[str, TensorSpec] | None = None
-) -> dict[str, Array]:
+def named_by(path: str, arrays: Mapping[str, Array], specs: Mapping[str, TensorSpec] | None = None) -> dict[str, Array]:
     """By the names that members stand for: as they are, or percent-encoded, as `run --output` writes them."""
     known = specs if specs is not None else {}
     named: dict[str, Array] = {}
@@ -111,4 +109,4 @@ def _only_once(names: Iterable[str]) -> None:
         seen.add(name)
 
 
-__all__ = ["InputFiles"]
+__all__ = ["InputFiles", "named_by"]

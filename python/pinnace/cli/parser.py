@@ -9,6 +9,8 @@ from typing import Any
 
 from pinnace import __version__
 from pinnace.cli import commands
+from pinnace.cli.quantize_options import METHODS
+from pinnace.quantize.options import OBSERVERS
 
 
 def option_parser() -> argparse.ArgumentParser:
@@ -60,6 +62,19 @@ def option_parser() -> argparse.ArgumentParser:
         text = "size of an open dimension that no --input fixes; may be given several times"
         sub.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help=text)
 
+    def quantization(sub: argparse.ArgumentParser) -> None:
+        text = "int8: layers compute in 8-bit integers; weights8, weights4: weights alone are integers of so many bits"
+        sub.add_argument("--quantize", choices=METHODS, help=text)
+        text = "with int8: samples to run, in order of their names: .npz with all inputs; .npy or images for one input"
+        sub.add_argument("--calibration", metavar="FOLDER", help=text)
+        text = "with int8: how a value's range follows from the samples (default minmax)"
+        sub.add_argument("--observer", choices=OBSERVERS, help=text)
+        text = "with int8: largest error of an output (0.005 or 0.5%%); layers stay in float until it is reached"
+        sub.add_argument("--max-drop", metavar="X", help=text)
+        sub.add_argument("--block", type=_whole(1), metavar="N", help="with weights8, weights4: weights of one scale")
+        text = "a node, module or operator that stays in float, with * and ?; may be given several times"
+        sub.add_argument("--skip", action="append", default=[], metavar="NAME", help=text)
+
     def random(sub: argparse.ArgumentParser) -> None:
         text = "operators that draw random numbers: refuse them by name (default), or draw from pinnace's own generator"
         sub.add_argument("--random", choices=("refuse", "seeded"), default="refuse", help=text)
@@ -90,6 +105,7 @@ def option_parser() -> argparse.ArgumentParser:
     convert.add_argument("--disable-pass", action="append", default=[], metavar="PASS")
     convert.add_argument("--json", action="store_true")
     convert.add_argument("--reference", metavar="FILE", help="hold it against this .pt2, .onnx or .pnc, not its source")
+    quantization(convert)
     tolerance(convert)
     inconclusive(convert)
     talk(convert)

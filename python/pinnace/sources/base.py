@@ -21,6 +21,7 @@ class Source(Protocol):
     float64   the same model in double precision: see arbiter_of().
     rounded   of such a one: the model with the errors of a rounding.Rounding at every operator that rounds.
     signed    the same model with signs of eigenvectors and singular vectors by the operators' rule: see signed_of().
+    excused   how far outputs may be off, relative to their largest magnitude, where ties of its roundings explain it.
     with_values  with inner values given by name in place of its own: outputs, and per name what it would have computed.
     """
 

@@ -3,7 +3,7 @@ different integers, and all that follows from those integers differs.
 
 So each rounding is held against the source on the program's own integers before it, where it may differ by one step,
 at ties alone; and the outputs against what the source makes of the program's last integers, by the bounds of any other
-value. What has added up by the end is at most OUTPUT_MOST of an output.
+value. What has added up by the end is at most OUTPUT_MOST of an output, unless the source says otherwise.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ class QuantizedAllowance:
         steps_only = integers and after.largest <= 1
         if not after.ok and not steps_only:
             return replace(verdict, why=f"{verdict.why}; on the same integers it {after.why}")
-        if not integers and verdict.relative > OUTPUT_MOST:
-            return replace(verdict, why=f"{verdict.why}; {ties}, which excuse {OUTPUT_MOST:g} at most")
+        most = getattr(self.source, "excused", OUTPUT_MOST)
+        if not integers and verdict.relative > most:
+            return replace(verdict, why=f"{verdict.why}; {ties}, which excuse {most:g} at most")
         return replace(verdict, ok=True, why="", note=f"{ties}; on the same integers {after.relative:.3g}")
 
     def _measure(self) -> tuple[list[Array], str, str]:
