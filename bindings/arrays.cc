@@ -87,6 +87,16 @@ BorrowedArray borrow_array(const py::handle& object, const std::string& what) {
   return borrowed;
 }
 
+std::vector<BorrowedArray> borrow_inputs(const Session& session, const py::sequence& arrays) {
+  std::vector<BorrowedArray> borrowed;
+  const auto specs = session.inputs();
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const std::string what = i < specs.size() ? "input '" + specs[i].name + "'" : "input " + std::to_string(i);
+    borrowed.push_back(borrow_array(arrays[i], what));
+  }
+  return borrowed;
+}
+
 py::array array_of(const TensorType& type, std::span<const std::byte> bytes) {
   std::vector<py::ssize_t> shape;
   for (const Dim& d : type.shape) shape.push_back(static_cast<py::ssize_t>(d.size));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <pinnace/session.h>
 #include <pinnace/tensor.h>
 
 namespace pinnace::bindings {
@@ -26,6 +27,8 @@ struct BorrowedArray {
 /// Copies only what is not dense, aligned and in native byte order. InvalidArgument, with `what`, for element types
 /// that pinnace has not. Moving the result keeps the memory.
 BorrowedArray borrow_array(const pybind11::handle& object, const std::string& what);
+/// The arrays of one run, in order; `what` names the session's inputs.
+std::vector<BorrowedArray> borrow_inputs(const Session& session, const pybind11::sequence& arrays);
 
 /// A new array with these bytes; `type` is concrete.
 pybind11::array array_of(const TensorType& type, std::span<const std::byte> bytes);

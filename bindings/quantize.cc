@@ -31,14 +31,9 @@ using Observed = std::tuple<int, ValueStatistics*, int>;
 void observe(Session& session, const py::sequence& arrays, const std::vector<Observed>& observed,
              std::optional<double> timeout, const CancelToken* cancel) {
   const RunOptions options = run_options(timeout, cancel);
-  std::vector<BorrowedArray> borrowed;
+  const std::vector<BorrowedArray> borrowed = borrow_inputs(session, arrays);
   std::vector<Tensor> inputs;
-  const auto specs = session.inputs();
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    const std::string what = i < specs.size() ? "input '" + specs[i].name + "'" : "input " + std::to_string(i);
-    borrowed.push_back(borrow_array(arrays[i], what));
-    inputs.push_back(borrowed.back().tensor);
-  }
+  for (const BorrowedArray& b : borrowed) inputs.push_back(b.tensor);
   for (const auto& [output, statistics, axis] : observed) {
     if (output < 0 || static_cast<size_t>(output) >= session.outputs().size()) {
       throw_status(Status(Code::kInvalidArgument, "there is no output " + std::to_string(output)));

@@ -25,12 +25,7 @@ struct Call {
   std::vector<OwnedBytes> copies;
   py::object cancel;  // the token of a submitted run
 
-  Call(const Session& session, const py::sequence& arrays) {
-    const auto specs = session.inputs();
-    for (size_t i = 0; i < arrays.size(); ++i) {
-      const std::string what = i < specs.size() ? "input '" + specs[i].name + "'" : "input " + std::to_string(i);
-      borrowed.push_back(borrow_array(arrays[i], what));
-    }
+  Call(const Session& session, const py::sequence& arrays) : borrowed(borrow_inputs(session, arrays)) {
     for (const BorrowedArray& b : borrowed) inputs.push_back(b.tensor);
     for (const TensorSpec& spec : session.outputs()) {
       Tensor tensor;

@@ -15,7 +15,7 @@
 namespace pinnace {
 namespace {
 
-/// Scales by which two neighbours are brought together at most, in all rounds together.
+/// The factor by which one round brings two neighbours together at most.
 constexpr double kMostScale = 1e4;
 constexpr int kRounds = 20;
 
@@ -137,7 +137,8 @@ Status equalize_channels(Graph& graph, const OpTable& ops) {
       before = rewrite.producer(before->inputs[0]);
     const auto at = place.find(before);
     if (at == place.end() || !is_homogeneous(*before) || !rewrite.inner(before->outputs[0])) continue;
-    if (all[at->second].product.outputs == all[i].product.inputs) pairs.emplace_back(at->second, i);
+    const WeightedProduct &first = all[at->second].product, &second = all[i].product;
+    if (first.output_axis == second.input_axis && first.outputs == second.inputs) pairs.emplace_back(at->second, i);
   }
   for (int round = 0; round < kRounds; ++round) {
     double moved = 0;
@@ -203,7 +204,7 @@ class Insertion {
     }
     for (Node* node : chosen_) {
       for (size_t i = 0; i < node->inputs.size(); ++i) PINNACE_TRY(need(*node, node->inputs[i], i));
-      PINNACE_TRY(need(*node, node->outputs[0], 0));
+      PINNACE_TRY(need(*node, node->outputs[0], 0));  // a result is rounded as a first operand is
       places_[node->outputs[0]].made = true;
     }
     return {};
@@ -212,7 +213,7 @@ class Insertion {
   /// Notes that the node has to have the value rounded.
   Status need(const Node& node, ValueId id, size_t input) {
     if (id == kNoValue || graph_.value(id).constant || !is_float_type(graph_.value(id).type.dtype)) return {};
-    if (input > 0 && ((node.op == "clip" || node.op == "resize") || (input == 2 && is_product(node)))) return {};
+    if (!reads_rounded(rewrite_.op(node), input)) return {};
     const auto at = places_.find(id);
     if (at == places_.end() || !at->second.scale) {
       return invalid("node '", node.name, "' is to be quantised, its value '", graph_.value(id).name, "' has no scale");
@@ -220,8 +221,6 @@ class Insertion {
     if (seen_.insert(id).second) order_.push_back(id);
     return {};
   }
-
-  bool is_product(const Node& node) const { return rewrite_.has(node, Trait::kProduct); }
 
   Result<ValueId> number(const std::string& name, float scale) {
     return graph_.add_constant_of<float>(name, DType::kF32, {}, std::span(&scale, 1));
@@ -232,7 +231,7 @@ class Insertion {
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       const ValueId id = node.inputs[i];
       if (id == kNoValue || !graph_.value(id).constant || graph_.value(id).type.dtype != DType::kF32) continue;
-      if ((i > 0 && (node.op == "clip" || node.op == "resize")) || (i == 2 && is_product(node))) continue;
+      if (!reads_rounded(rewrite_.op(node), i)) continue;
       const auto product = i == 1 ? weighted_product(graph_, node) : std::nullopt;
       PINNACE_TRY(product ? round_product(node, *product) : round_operand(node, i));
     }

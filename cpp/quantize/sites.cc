@@ -29,11 +29,9 @@ std::optional<std::vector<ValueId>> operands(const Graph& graph, const Node& nod
   }
   if (!plain_float(graph.value(node.outputs[0]).type)) return std::nullopt;
   std::vector<ValueId> read;
-  const bool bounds_follow = node.op == "clip" || node.op == "resize";
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     const ValueId id = node.inputs[i];
-    if (id == kNoValue || (bounds_follow && i > 0) || !is_float_type(graph.value(id).type.dtype)) continue;
-    if (op->has(Trait::kProduct) && i == 2) continue;  // a bias is rounded with the sums
+    if (id == kNoValue || !reads_rounded(*op, i) || !is_float_type(graph.value(id).type.dtype)) continue;
     if (!plain_float(graph.value(id).type)) return std::nullopt;
     if (!graph.value(id).constant) read.push_back(id);
   }
@@ -66,6 +64,11 @@ bool keeps_range(const OpDef& op) {
 
 }  // namespace
 
+bool reads_rounded(const OpDef& op, size_t input) {
+  if (input > 0 && (op.name == "clip" || op.name == "resize")) return false;
+  return input != 2 || !op.has(Trait::kProduct);
+}
+
 std::optional<WeightedProduct> weighted_product(const Graph& graph, const Node& node) {
   if (node.inputs.size() < 2 || node.inputs[1] == kNoValue || node.outputs.size() != 1) return std::nullopt;
   const Value& w = graph.value(node.inputs[1]);
@@ -85,6 +88,9 @@ std::optional<WeightedProduct> weighted_product(const Graph& graph, const Node& 
   } else {
     return std::nullopt;
   }
+  const bool planes = conv || transposed;  // channels before the places of an image, else behind all
+  found.output_axis = planes ? 1 : graph.value(node.outputs[0]).type.rank() - 1;
+  found.input_axis = planes ? 1 : graph.value(node.inputs[0]).type.rank() - 1;
   if (group <= 0 || found.outputs % group || found.inputs % group) return std::nullopt;
   found.output_of.resize(static_cast<size_t>(all));
   found.input_of.resize(static_cast<size_t>(all));
@@ -132,10 +138,12 @@ Result<QuantizationSites> find_sites(const Graph& graph, const OpTable& ops) {
     return at->second;
   };
   std::vector<std::pair<int, int>> joined;
+  std::unordered_map<ValueId, int> axis_of;
   for (const auto& node : graph.nodes) {
     const auto read = operands(graph, *node, ops);
     if (!read || !folded.contains(node->name)) continue;
-    const bool weighted = weighted_product(graph, *node).has_value();
+    const auto product = weighted_product(graph, *node);
+    const bool weighted = product.has_value();
     const auto is_made = [&](ValueId id) { return made.contains(id); };
     if (!weighted && !std::all_of(read->begin(), read->end(), is_made)) continue;
     made.insert(node->outputs[0]);
@@ -152,16 +160,17 @@ Result<QuantizationSites> find_sites(const Graph& graph, const OpTable& ops) {
     const int result = place_of(node->outputs[0]);
     if (weighted) {
       row.weights = graph.value(node->inputs[1]).type.elements();
-      const int rank = graph.value(node->inputs[0]).type.rank();
-      const int axis = node->op.starts_with("conv") ? 1 : rank - 1;
-      int& wanted = sites.values[static_cast<size_t>(place_of(node->inputs[0]))].channel_axis;
-      if (axis > 0 && wanted < 0) wanted = axis;
+      // Axis 0 counts samples. Where products take channels of different axes there is no mean that serves both.
+      const int axis = product->input_axis > 0 ? product->input_axis : -1;
+      const auto [known, is_first] = axis_of.emplace(node->inputs[0], axis);
+      if (!is_first && known->second != axis) known->second = -1;
     }
     if (keeps_range(*ops.find(node->op))) {
       for (const ValueId id : *read) joined.emplace_back(place_of(id), result);
     }
     sites.nodes.push_back(std::move(row));
   }
+  for (const auto& [id, axis] : axis_of) sites.values[static_cast<size_t>(place_of(id))].channel_axis = axis;
   Groups groups(sites.values.size());
   for (const auto& [a, b] : joined) groups.join(a, b);
   for (size_t i = 0; i < sites.values.size(); ++i) sites.values[i].group = groups.of(static_cast<int>(i));

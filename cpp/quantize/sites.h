@@ -13,9 +13,14 @@ namespace pinnace {
 /// mostly lie within one step of 0. Nodes of nested graphs stay as they are. Errors: those of the passes.
 Result<QuantizationSites> find_sites(const Graph& graph, const OpTable& ops);
 
+/// Whether a node computes in integers only if its input `input` is rounded: not bounds of clip and sizes of resize,
+/// which stay as they are, and not a product's bias, which is rounded with the sums.
+bool reads_rounded(const OpDef& op, size_t input);
+
 /// A product by constant weights, by what bias correction and equalisation need to know of it.
 struct WeightedProduct {
-  int64_t outputs = 0, inputs = 0;  ///< channels
+  int64_t outputs = 0, inputs = 0;        ///< channels
+  int output_axis = -1, input_axis = -1;  ///< the dimensions of result and operand that count them
   /// The weights' dimension that counts output channels, where it is one: what per-channel scales run along; else -1.
   int axis = -1;
   /// Channels of weight i.

@@ -113,7 +113,7 @@ class Storing {
     const int bits = lines.gathered ? 8 : choices_.bits;
     const bool symmetric = choices_.symmetric;
     const int low = symmetric ? 1 - (1 << (bits - 1)) : 0, high = symmetric ? (1 << (bits - 1)) - 1 : (1 << bits) - 1;
-    const int64_t block = choices_.block ? std::min(choices_.block, lines.length) : lines.length;
+    const int64_t block = block_of(lines.length);
     const int64_t blocks = (lines.length + block - 1) / block;
     const std::string name = graph_.value(from).name;
     const Shape shape = graph_.value(from).type.shape;
@@ -179,12 +179,10 @@ class Storing {
     return graph_.add_constant(name, type, Constant::of(std::move(bytes)));
   }
 
-  int64_t block_of(const Lines& lines) const {
-    return choices_.block ? std::min(choices_.block, lines.length) : lines.length;
-  }
+  int64_t block_of(int64_t length) const { return choices_.block ? std::min(choices_.block, length) : length; }
 
   Status multiply(Node& node, const std::vector<ValueId>& made, const Lines& lines) {
-    decltype(Node::attrs) attrs = {{"axis", int64_t{lines.axis}}, {"block_size", block_of(lines)}};
+    decltype(Node::attrs) attrs = {{"axis", int64_t{lines.axis}}, {"block_size", block_of(lines.length)}};
     const TensorType type{DType::kF32, graph_.value(node.inputs[1]).type.shape, nullptr};
     const std::string name = str_cat(graph_.value(node.inputs[1]).name, ".dequantized");
     std::vector<ValueId> inputs = node.inputs;
@@ -209,9 +207,9 @@ class Storing {
       rows.push_back(
           rewrite_.insert_before(node, "gather", {made[i], indices}, {}, std::move(type), str_cat(name, kSuffix[i])));
     }
-    const int64_t block = choices_.block ? std::min(choices_.block, length) : length;
     rewrite_.replace(node, "dequantize_linear", std::move(rows),
-                     {{"axis", static_cast<int64_t>(result.rank() - 1)}, {"block_size", block}}, node.source);
+                     {{"axis", static_cast<int64_t>(result.rank() - 1)}, {"block_size", block_of(length)}},
+                     node.source);
     return {};
   }
 

@@ -317,6 +317,32 @@ TEST(Quantize, ChannelsAreEvenedOutAndTheFunctionStays) {
   EXPECT_LT(most(found[1], 0), 50 * most(found[1], 1));
 }
 
+/// As many channels as a row has elements: what the second product sums over are not the first one's channels.
+TEST(Quantize, ChannelsOfOtherAxesAreNotEvenedOut) {
+  const std::string text = R"(graph "net" { input %x : f32[1,2,4,4]
+    const %w1 : f32[4,2,1,1] = {100,-50,0.025,0.075,1,2,3,4} const %w2 : f32[4,3] = {0.5,0.5,-1,1,2,3,4,5,6,7,8,9}
+    %a = conv(%x, %w1) %b = mat_mul(%a, %w2) output "b" %b })";
+  auto model = Model::parse(text);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  auto ready = model->ready_to_quantize({.equalize = true});
+  ASSERT_TRUE(ready.ok()) << ready.status().message();
+  const std::vector<float> x = normal(32, 9);
+  EXPECT_EQ(run(*model, x), run(*ready, x));
+}
+
+TEST(Quantize, MeansAreOfOneAxis) {
+  const std::string text = R"(graph "net" { input %x : f32[1,4,4]
+    const %w1 : f32[2,4,1] = {1,2,3,4,5,6,7,8} const %w2 : f32[4,3] = {0.5,0.5,-1,1,2,3,4,5,6,7,8,9}
+    %a = conv(%x, %w1) %b = mat_mul(%x, %w2) output "a" %a output "b" %b })";
+  auto model = Model::parse(text);
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const auto sites = model->quantization_sites();
+  ASSERT_TRUE(sites.ok()) << sites.status().message();
+  ASSERT_EQ(sites->nodes.size(), 2u);
+  EXPECT_EQ(sites->values[0].name, "x");
+  EXPECT_EQ(sites->values[0].channel_axis, -1);  // neither axis serves both
+}
+
 TEST(Quantize, BiasTakesTheMeanErrorOff) {
   // Weights that all round to the same side: 127 steps for 12.7, so that 0.04 becomes 0.
   const std::string text = R"(graph "net" { input %x : f32[1,3]

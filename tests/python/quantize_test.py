@@ -255,6 +255,20 @@ def test_what_cannot_be_quantised() -> None:
         model.build(quantize=pn.Int8(calibration=[np.zeros((2, 3), np.float32)]))
 
 
+def test_what_is_made_ready_is_verified(
+    model: pn.Model, samples: list[dict[str, Any]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A model that became another one when its channels were evened out is not quantised."""
+    torch.manual_seed(4)
+    other = pn.load(Net().eval(), torch.zeros(1, 3, 16, 16))
+    changed = other.build().text(1 << 20).replace('activation="relu"', 'activation="tanh"')
+    assert changed != other.build().text(1 << 20)
+    core = _core.Model.parse(changed)
+    monkeypatch.setattr(_core.Model, "ready_to_quantize", lambda self, equalize: core)
+    with pytest.raises(pn.VerificationError, match="differs by"):
+        model.build(quantize=pn.Int8(calibration=samples))
+
+
 def test_a_transformer_layer() -> None:
     layer = nn.TransformerEncoderLayer(32, 4, 64, batch_first=True).eval()
     samples = [GENERATOR.standard_normal((1, 10, 32)).astype(np.float32) for _ in range(8)]

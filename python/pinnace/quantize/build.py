@@ -18,6 +18,7 @@ from pinnace.quantize.options import Int8, skip_reason
 from pinnace.quantize.rounded_source import RoundedSource
 from pinnace.quantize.samples import samples_of
 from pinnace.session import Session
+from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.types import Array, specs_from
 from pinnace.verify.verification import verify_program
 
@@ -165,12 +166,17 @@ class Quantizer:
     # ---- the report
 
     def report(
-        self, program: Program, nodes: Sequence[str], kept: Sequence[str], sensitivity: Mapping[str, float], score: Any
+        self,
+        program: Program,
+        rounded: Program,
+        nodes: Sequence[str],
+        kept: Sequence[str],
+        sensitivity: Mapping[str, float],
+        score: tuple[float, float] | None,
     ) -> QuantizationReport:
-        """What has become of each node."""
+        """What has become of each node. rounded: the program between floats, which has inner values by their names."""
         sites = {site["name"]: site for site in self.sites}
         chosen = set(nodes)
-        rounded = _built(self.model(nodes, fold=False))
         inner = self.inner_errors(rounded, [sites[name]["output"] for name in nodes])
         before, after = self._times(self.float_program), self._times(program)
         rows = []
@@ -253,7 +259,8 @@ def quantized_program(
     examples  inputs to verify on; none: verification is left out.
     names     of inputs that the user's model calls otherwise.
 
-    InvalidArgument: a sample or the metric; VerificationError: the integers differ from what they round.
+    InvalidArgument: a sample or the metric; VerificationError: the integers differ from what they round, or that from
+    the float model before its channels were evened out.
     """
     work = Quantizer(core, options, names)
     if not work.layers:
@@ -261,14 +268,16 @@ def quantized_program(
             "quantize: no layer here has an 8-bit form: products by constant float32 weights are quantised"
             + (", and skip names all of them" if work.skipped else "")
         )
+    if examples:  # what was made ready computes what the verified program does
+        verify_program(work.float_program, ProgramSource(_built(core)), examples, ["cpu"])
     work.calibrate()
     kept, sensitivity, score = work.kept()
     nodes = work.chosen(kept)
     program = Program(work.model(nodes).build(targets, dict(facts)))
+    source = RoundedSource(work.model(nodes, fold=False))
     if examples:
-        source = RoundedSource(work.model(nodes, fold=False))
         program = verify_program(program, source, examples, targets)
-    report = work.report(program, nodes, kept, sensitivity, score)
+    report = work.report(program, source.program, nodes, kept, sensitivity, score)
     log("info", f"quantised: {report!r}")
     return Program(core_of(program.with_metadata({FACT: report.to_json(ranges=False)})), report)
 

@@ -26,7 +26,8 @@ class RoundedSource(ProgramSource):
 
     def __init__(self, core: _core.Model) -> None:
         """core: Model.quantized(fold=False)."""
-        super().__init__(Program(core.build(["cpu"], {})))
+        self.program = Program(core.build(["cpu"], {}))
+        super().__init__(self.program)
         self._core = core
         self.description = "the same roundings between float operators, on cpu"
         self._integers = {o for n in core.nodes if n["op"] == "quantize_linear" for o in n["outputs"]}
