@@ -9,6 +9,13 @@
 #include "base/environment.h"
 #include "base/text.h"
 
+#if defined(__x86_64__)
+#include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#endif
 #if defined(__aarch64__) && defined(__linux__)
 #include <asm/hwcap.h>
 #include <linux/prctl.h>
@@ -18,17 +25,20 @@
 
 namespace pinnace {
 namespace {
-constexpr std::string_view kNames[] = {"generic",     "avx2",         "avx512",    "avx512_vnni",
-                                       "avx512_bf16", "neon_dotprod", "neon_i8mm", "sve"};
+constexpr std::string_view kNames[] = {"generic",     "avx2",     "avx_vnni", "avx512",       "avx512_vnni",
+                                       "avx512_bf16", "amx_int8", "amx_bf16", "neon_dotprod", "neon_i8mm", "sve"};
 // Levels of this architecture above the baseline; what users call the baseline, and what the other architecture has.
 #if defined(__x86_64__)
-constexpr Cpu kInstructionSets[] = {Cpu::avx2, Cpu::avx512, Cpu::avx512_vnni, Cpu::avx512_bf16};
-constexpr std::string_view kBaseline = "sse2", kHere = "x86-64", kKnown = "sse2 avx2 avx512 avx512_vnni avx512_bf16";
+constexpr Cpu kInstructionSets[] = {Cpu::avx2,        Cpu::avx_vnni, Cpu::avx512, Cpu::avx512_vnni,
+                                    Cpu::avx512_bf16, Cpu::amx_int8, Cpu::amx_bf16};
+constexpr std::string_view kBaseline = "sse2", kHere = "x86-64",
+                           kKnown = "sse2 avx2 avx_vnni avx512 avx512_vnni avx512_bf16 amx_int8 amx_bf16";
 constexpr std::string_view kElsewhere[] = {"neon", "neon_dotprod", "neon_i8mm", "sve"};
 #else
 constexpr Cpu kInstructionSets[] = {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve};
 constexpr std::string_view kBaseline = "neon", kHere = "ARM64", kKnown = "neon neon_dotprod neon_i8mm sve";
-constexpr std::string_view kElsewhere[] = {"sse2", "avx2", "avx512", "avx512_vnni", "avx512_bf16"};
+constexpr std::string_view kElsewhere[] = {"sse2",        "avx2",        "avx_vnni", "avx512",
+                                           "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"};
 #endif
 
 /// True if the instruction set is worth choosing where it runs: SVE with registers as long as NEON's is not.
@@ -40,16 +50,45 @@ bool pays([[maybe_unused]] Cpu isa) {
   return true;
 }
 
+#if defined(__x86_64__)
+/// Bits of CPUID's leaf 7 that compilers' own functions do not know in all versions.
+struct Leaf7 {
+  bool avx_vnni = false, amx_tile = false, amx_int8 = false, amx_bf16 = false;
+};
+Leaf7 leaf_7() {
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  Leaf7 has;
+  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d)) return has;
+  const auto bit = [](unsigned word, unsigned i) { return (word >> i & 1) != 0; };
+  has.amx_bf16 = bit(d, 22);
+  has.amx_tile = bit(d, 24);
+  has.amx_int8 = bit(d, 25);
+  if (a >= 1 && __get_cpuid_count(7, 1, &a, &b, &c, &d)) has.avx_vnni = bit(a, 4);
+  return has;
+}
+
+/// Asks once for the process, whose threads and children all have it then.
+bool tiles_permitted() {
+#if defined(__linux__)
+  constexpr int kAskPermission = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool permitted = syscall(SYS_arch_prctl, kAskPermission, kTileData) == 0;
+  return permitted;
+#else
+  return false;
+#endif
+}
+#endif
+
 Cpu choose() {
-  Cpu best = Cpu::generic, highest = Cpu::generic;
-  for (const Cpu isa : kInstructionSets) {
-    if (!cpu_runs(isa)) continue;
-    highest = isa;
-    if (pays(isa)) best = isa;
-  }
   Cpu wanted;
-  const char* forced = environment("PINNACE_CPU_ISA");
-  return forced && cpu_isa_from_name(forced, &wanted) ? std::min(highest, wanted) : best;
+  const char* name = environment("PINNACE_CPU_ISA");
+  const bool forced = name && cpu_isa_from_name(name, &wanted);
+  Cpu best = Cpu::generic;
+  for (const Cpu isa : kInstructionSets) {
+    if (forced && isa > wanted) break;  // tiles are not asked for where nobody wants them
+    if (cpu_runs(isa) && (forced || pays(isa))) best = isa;
+  }
+  return best;
 }
 }  // namespace
 
@@ -99,6 +138,10 @@ std::string cpu_isa_problem() {
   return problem.empty() ? problem : str_cat("PINNACE_CPU_ISA: ", problem);
 }
 
+bool cpu_includes(Cpu set, Cpu needed) {
+  return needed <= set && (needed != Cpu::avx_vnni || set == Cpu::avx_vnni);
+}
+
 bool cpu_runs(Cpu isa) {
   if (isa == Cpu::generic) return true;
 #if defined(__x86_64__)
@@ -111,7 +154,12 @@ bool cpu_runs(Cpu isa) {
   if (isa == Cpu::avx512) return avx512;
   const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
   if (isa == Cpu::avx512_vnni) return vnni;
-  return isa == Cpu::avx512_bf16 && vnni && __builtin_cpu_supports("avx512bf16");
+  const bool bf16 = vnni && __builtin_cpu_supports("avx512bf16");
+  if (isa == Cpu::avx512_bf16) return bf16;
+  if (isa == Cpu::avx_vnni) return avx2 && leaf_7().avx_vnni;
+  if (isa != Cpu::amx_int8 && isa != Cpu::amx_bf16) return false;
+  const bool int8 = bf16 && leaf_7().amx_tile && leaf_7().amx_int8;
+  return int8 && (isa == Cpu::amx_int8 || leaf_7().amx_bf16) && tiles_permitted();
 #elif defined(__aarch64__) && defined(__linux__)
   const unsigned long one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2);
   const auto has = [](unsigned long bits, unsigned long wanted) { return (bits & wanted) == wanted; };

@@ -8,13 +8,17 @@
 
 namespace pinnace {
 
-/// Instruction sets, in order. A kernel names the one it needs; each implies those before it on the same architecture.
+/// Instruction sets, in order. A kernel names the one it needs; each includes those before it on the same architecture
+/// (cpu_includes), but for avx_vnni, which no later set includes.
 enum class Cpu : uint8_t {
   generic,       ///< the baseline the library is compiled for: x86-64 (SSE2) or ARMv8.0 (NEON)
   avx2,          ///< AVX2, FMA, F16C
+  avx_vnni,      ///< and VNNI in registers of 256 bits: Alder Lake, Sierra Forest, Zen 5
   avx512,        ///< AVX-512 F, BW, DQ, VL, CD
   avx512_vnni,   ///< and VNNI
   avx512_bf16,   ///< and dot products of bfloat16: Zen 4, Cooper Lake, Sapphire Rapids
+  amx_int8,      ///< and tiles of bytes (AMX): Sapphire Rapids. The kernel is asked for permission to use them
+  amx_bf16,      ///< and of bfloat16
   neon_dotprod,  ///< ARMv8.2 with dot products of bytes and fp16 arithmetic: Cortex-A55, A75 and later
   neon_i8mm,     ///< and matrix products of bytes, and bfloat16: Cortex-A510, A710, X2 and later
   sve,           ///< and SVE, of whatever length: Neoverse V1, N2. Not A64FX, which has SVE but no dot product
@@ -34,10 +38,13 @@ bool arm64_isa_from_name(std::string_view name, Cpu* isa);
 std::string cpu_isa_name_problem(std::string_view name);
 /// The same for what the environment variable PINNACE_CPU_ISA says; empty if it is not set.
 std::string cpu_isa_problem();
-/// True if this processor (and operating system) runs code of that instruction set.
+/// True if what runs code of `set` runs code of `needed` too, of the same architecture.
+bool cpu_includes(Cpu set, Cpu needed);
+/// True if this processor (and operating system) runs code of that instruction set. The first question about AMX asks
+/// Linux to let this process use tiles, which it refuses where an alternate signal stack is too small to hold them.
 bool cpu_runs(Cpu isa);
 /// The best instruction set that cpu_runs, sve only if its registers are longer than 16 bytes; with PINNACE_CPU_ISA the
-/// one that it names, or the highest that cpu_runs if that is lower. Read once.
+/// one that it names, or the highest below it that cpu_runs. Read once.
 Cpu cpu_isa();
 /// The processor's own name, "AMD EPYC", for reports.
 std::string cpu_description();

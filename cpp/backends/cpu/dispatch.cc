@@ -108,7 +108,7 @@ const CpuKernelLine* choose_kernel(const KernelNode& node, CpuMode mode, uint32_
     if (line.kernel->precision != Precision::kFp32 && line.kernel->precision != precision) continue;
     if (line.kernel->layouts == Layouts::kFollows && !(line.kernel->nhwc_inputs & has_nhwc)) continue;
     if (line.kernel->layouts == Layouts::kLeads && !nhwc_wanted) continue;
-    if (line.op == node.node().op && line.needs <= mode.instruction_set && takes(line, node)) {
+    if (line.op == node.node().op && cpu_includes(mode.instruction_set, line.needs) && takes(line, node)) {
       return &line;
     }
   }

@@ -83,6 +83,8 @@ inline constexpr F32Isa f16_avx512 = with_products(f32_avx512, &gemm_f32_tiles_f
 inline constexpr F32Isa bf16_avx512 = with_products(f32_avx512, &gemm_f32_tiles_bf16_avx512, Precision::kBf16);
 inline constexpr F32Isa bf16_avx512_bf16 =
     with_products(f32_avx512, &gemm_f32_tiles_bf16_avx512_bf16, Precision::kBf16);
+inline constexpr F32Isa bf16_amx_bf16 =
+    with_products(f32_avx512, &gemm_f32_tiles_bf16_amx_bf16, Precision::kBf16);
 #endif
 
 #if defined(PINNACE_PACKS_ARM64)
@@ -185,11 +187,12 @@ using ElementOf = typename std::remove_cvref_t<decltype(isa)>::Element;
   PINNACE_WEIGHTS_OF_THE_BASELINE(f16, bf16, make)
 #endif
 
-// name##_avx512_bf16, where rows are rounded too and pairs multiplied.
+// name##_avx512_bf16 and name##_amx_bf16, where rows are rounded too and pairs multiplied.
 #if defined(__x86_64__)
 #define PINNACE_KERNELS_BF16_PAIRS(name, make) \
-  extern const CpuKernel name##_avx512_bf16;   \
-  const CpuKernel name##_avx512_bf16 = make<bf16_avx512_bf16>();
+  extern const CpuKernel name##_avx512_bf16, name##_amx_bf16;      \
+  const CpuKernel name##_avx512_bf16 = make<bf16_avx512_bf16>(); \
+  const CpuKernel name##_amx_bf16 = make<bf16_amx_bf16>();
 #else
 #define PINNACE_KERNELS_BF16_PAIRS(name, make)
 #endif

@@ -20,14 +20,16 @@ struct I8Isa {
   const PoolLoopsI8* pool;
   const QuantizeLoopsI8* quantize;
 };
-/// ARM64's sets share the loops that have no products.
+/// ARM64's sets share the loops that have no products; sets of x86-64 those of a lower one.
 #define PINNACE_I8_ISA(isa, products, others)                                                                      \
   inline constexpr I8Isa i8_##isa{&gemm_i8_tiles_##isa, &depthwise_i8_kernels_##products, binary_rows_i8_##others, \
                                   &pool_loops_i8_##others, &quantize_loops_i8_##others};
 PINNACE_I8_ISA(generic, generic, generic)
 #if defined(__x86_64__)
 PINNACE_I8_ISA(avx2, avx2, avx2)
+PINNACE_I8_ISA(avx_vnni, avx_vnni, avx2)
 PINNACE_I8_ISA(avx512_vnni, avx512_vnni, avx512_vnni)
+PINNACE_I8_ISA(amx_int8, avx512_vnni, avx512_vnni)
 #endif
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
 PINNACE_I8_ISA(neon_dotprod, neon_dotprod, generic)
@@ -116,4 +118,15 @@ std::byte* pack_panel_i8(const GemmTilesI8& gemm, const Requantize& requantize, 
 #define PINNACE_KERNELS_I8(name, make)   \
   extern const CpuKernel name##_generic; \
   const CpuKernel name##_generic = make<i8_generic>();
+#endif
+
+// The same of kernels that are sums of products, and on x86-64 name##_avx_vnni and name##_amx_int8.
+#if defined(__x86_64__)
+#define PINNACE_PRODUCTS_I8(name, make)                    \
+  PINNACE_KERNELS_I8(name, make)                           \
+  extern const CpuKernel name##_avx_vnni, name##_amx_int8; \
+  const CpuKernel name##_avx_vnni = make<i8_avx_vnni>();   \
+  const CpuKernel name##_amx_int8 = make<i8_amx_int8>();
+#else
+#define PINNACE_PRODUCTS_I8(name, make) PINNACE_KERNELS_I8(name, make)
 #endif

@@ -16,7 +16,7 @@
 //
 // A node tries kernels of the highest rank first, which is their instruction set, and those of one rank in the order of
 // the lists. KERNELS_AMONG(generic, operators, dtypes, isas, symbol) is the same with the rank `generic` for all sets.
-// A line has at most 64 operators, 3 element types and 5 instruction sets.
+// A line has at most 64 operators, 3 element types and 7 instruction sets.
 #pragma once
 
 #define KERNELS(operators, dtypes, isas, symbol) \
@@ -27,9 +27,12 @@
 // A line for each instruction set.
 #define PINNACE_KERNEL_generic(...) KERNEL(__VA_ARGS__)
 #define PINNACE_KERNEL_avx2(...) KERNEL_X86(__VA_ARGS__)
+#define PINNACE_KERNEL_avx_vnni(...) KERNEL_X86(__VA_ARGS__)
 #define PINNACE_KERNEL_avx512(...) KERNEL_X86(__VA_ARGS__)
 #define PINNACE_KERNEL_avx512_vnni(...) KERNEL_X86(__VA_ARGS__)
 #define PINNACE_KERNEL_avx512_bf16(...) KERNEL_X86(__VA_ARGS__)
+#define PINNACE_KERNEL_amx_int8(...) KERNEL_X86(__VA_ARGS__)
+#define PINNACE_KERNEL_amx_bf16(...) KERNEL_X86(__VA_ARGS__)
 #define PINNACE_KERNEL_neon_dotprod(...) KERNEL_ARM64(__VA_ARGS__)
 #define PINNACE_KERNEL_neon_i8mm(...) KERNEL_ARM64(__VA_ARGS__)
 #define PINNACE_KERNEL_sve(...) KERNEL_ARM64(__VA_ARGS__)
@@ -68,6 +71,10 @@
   PINNACE_ONE(rank, symbol, op, dtype, isa) __VA_OPT__(PINNACE_ISA_4(rank, symbol, op, dtype, __VA_ARGS__))
 #define PINNACE_ISA_4(rank, symbol, op, dtype, isa, ...) \
   PINNACE_ONE(rank, symbol, op, dtype, isa) __VA_OPT__(PINNACE_ISA_5(rank, symbol, op, dtype, __VA_ARGS__))
-#define PINNACE_ISA_5(rank, symbol, op, dtype, isa) PINNACE_ONE(rank, symbol, op, dtype, isa)
+#define PINNACE_ISA_5(rank, symbol, op, dtype, isa, ...) \
+  PINNACE_ONE(rank, symbol, op, dtype, isa) __VA_OPT__(PINNACE_ISA_6(rank, symbol, op, dtype, __VA_ARGS__))
+#define PINNACE_ISA_6(rank, symbol, op, dtype, isa, ...) \
+  PINNACE_ONE(rank, symbol, op, dtype, isa) __VA_OPT__(PINNACE_ISA_7(rank, symbol, op, dtype, __VA_ARGS__))
+#define PINNACE_ISA_7(rank, symbol, op, dtype, isa) PINNACE_ONE(rank, symbol, op, dtype, isa)
 #define PINNACE_ONE(rank, symbol, op, dtype, isa) \
   PINNACE_KERNEL_##isa(op, dtype, isa, PINNACE_RANK_##rank(isa), symbol##_##isa)

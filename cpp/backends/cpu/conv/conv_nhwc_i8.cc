@@ -315,7 +315,7 @@ constexpr CpuKernel make_depthwise() {
 
 }  // namespace
 
-PINNACE_KERNELS_I8(conv_nhwc_depthwise_i8, make_depthwise)
-PINNACE_KERNELS_I8(conv_nhwc_i8, make_conv)
+PINNACE_PRODUCTS_I8(conv_nhwc_depthwise_i8, make_depthwise)
+PINNACE_PRODUCTS_I8(conv_nhwc_i8, make_conv)
 
 }  // namespace pinnace::cpu

@@ -154,6 +154,6 @@ constexpr CpuKernel make() {
 
 }  // namespace
 
-PINNACE_KERNELS_I8(conv_transpose_i8, make)
+PINNACE_PRODUCTS_I8(conv_transpose_i8, make)
 
 }  // namespace pinnace::cpu

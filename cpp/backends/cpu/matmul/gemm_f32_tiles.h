@@ -30,6 +30,9 @@ struct GemmRows {
   const T* residual;  ///< null: none
   ptrdiff_t residual_row;
   int64_t M;
+  /// Elements from run to run of M rows, of which there are several only where GemmTiles::takes_runs.
+  int64_t runs = 1;
+  ptrdiff_t a_run = 0, c_run = 0, residual_run = 0;
   int32_t columns;  ///< of c (and residual) in this panel: 1 to its width
   UnaryF32 map;
 };
@@ -52,6 +55,7 @@ struct GemmTiles {
   /// Width of a panel of `columns` columns, 1 to nr: nr, or a multiple of step.
   void (*rows)(const GemmRows<T>& g, int32_t width);
   WeightFormat format;
+  bool takes_runs = false;  ///< several runs in one call
 };
 using GemmTilesF32 = GemmTiles<float>;
 
@@ -59,7 +63,7 @@ extern const GemmTilesF32 gemm_f32_tiles_generic, gemm_f32_tiles_f16_generic, ge
 #if defined(__x86_64__)
 extern const GemmTilesF32 gemm_f32_tiles_avx2, gemm_f32_tiles_f16_avx2, gemm_f32_tiles_bf16_avx2;
 extern const GemmTilesF32 gemm_f32_tiles_avx512, gemm_f32_tiles_f16_avx512, gemm_f32_tiles_bf16_avx512;
-extern const GemmTilesF32 gemm_f32_tiles_bf16_avx512_bf16;
+extern const GemmTilesF32 gemm_f32_tiles_bf16_avx512_bf16, gemm_f32_tiles_bf16_amx_bf16;
 #endif
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
 extern const GemmTilesF32 gemm_f32_tiles_sve;

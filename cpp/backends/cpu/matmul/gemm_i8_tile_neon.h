@@ -142,20 +142,19 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
     sixteen_columns<MR>(g, count, a, multipliers, store, g.c + first * g.c_row, g.c_row);
     return;
   }
-  const auto add = 255 * (g.added.own.scale + g.added.other.scale) < 0x1p30f * g.added.scale ? add_rows<V, NV, true>
-                                                                                             : add_rows<V, NV, false>;
+  const auto add = add_rows_of<V, NV>(g);
   for (int64_t tile = 0; tile < count; ++tile, first += MR, a += MR * g.a_row) {
     uint8_t part[MR * 16];
     if (as_sums) {
       int32_t all[MR * 16];
       sixteen_columns<MR>(g, 1, a, nullptr, store, all, sizeof(int32_t) * 16);
-      store_sums<MR>(g, first, 16, all, store, part);
+      store_sums(g, first, MR, 16, all, 16, store, part);
       if (g.sums) continue;
     } else {
       sixteen_columns<MR>(g, 1, a, multipliers, store, part, 16);
     }
     if (adds) add(g, first, MR, part, whole ? g.c + first * g.c_row : part, whole ? g.c_row : 16);
-    if (!whole || !adds) store_part<MR, 16>(g, first, part);
+    if (!whole || !adds) store_part<16>(g, first, MR, part);
   }
 }
 

@@ -1,66 +1,11 @@
 // 8-bit matrix tiles (gemm_i8_tiles.h). A tile is MR rows by NV registers of sums; each step loads NV registers of the
 // panel (quads of weights) and multiplies them by one repeated quad of every row. As in gemm_f32_tile.h the loop over
 // tiles is inside.
-#include "backends/cpu/matmul/gemm_i8_tiles.h"
-#include "backends/cpu/simd/i8.h"
+#include "backends/cpu/matmul/gemm_i8_store.h"
 
 namespace pinnace::cpu {
 namespace PINNACE_ISA {
 namespace {
-
-/// A tile of sums, stored as such, or as bytes in `to`, one by one, where multipliers are too large for registers.
-template <int MR>
-__attribute__((noinline)) void store_sums(const GemmRowsI8& g, int64_t row, int32_t width, const int32_t* sums,
-                                          const StoreI8& store, uint8_t* to) {
-  const auto* scale = reinterpret_cast<const float*>(g.b) + width;
-  for (int i = 0; i < MR; ++i, sums += width) {
-    if (g.sums) {
-      __builtin_memcpy(g.sums + (row + i) * g.c_row, sums, sizeof(int32_t) * static_cast<size_t>(g.columns));
-      continue;
-    }
-    for (int32_t j = 0; j < width; ++j) to[i * width + j] = requantise_one(sums[j], scale[j], store);
-  }
-}
-
-/// Adds g.added to `rows` rows of a product's bytes, and stores them in `to`, which may be the same. SMALL: quotients
-/// are finite and below 2^30, and the packs clamp them.
-template <class V, int NV, bool SMALL>
-__attribute__((noinline)) void add_rows(const GemmRowsI8& g, int64_t row, int rows, const uint8_t* product, uint8_t* to,
-                                        ptrdiff_t to_row) {
-  using I = typename V::I;
-  using F = typename V::F;
-  constexpr int kWidth = NV * V::kLanes;
-  const I zero = V::all_shorts(g.store.zero), low = V::all_bytes(g.store.low), high = V::all_bytes(g.store.high);
-  const F least = V::all(static_cast<float>(g.store.low - g.store.zero));
-  const F most = V::all(static_cast<float>(g.store.high - g.store.zero)), scale = V::all(g.added.scale);
-  const I own_zero = V::all(-g.added.own.zero), other_zero = V::all(-g.added.other.zero);
-  const F own_scale = V::all(g.added.own.scale), other_scale = V::all(g.added.other.scale);
-  const uint8_t* added = g.added.at + row * g.added.row;
-  for (int i = 0; i < rows; i += 4) {
-    I bytes[NV];
-    PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
-      I q[4];
-      PINNACE_UNROLL for (int r = 0; r < 4; ++r) {
-        const int at = i + r < rows ? i + r : i;
-        const I own = V::add(V::widen(product + at * kWidth + j * V::kLanes), own_zero);
-        const I other = V::add(V::widen(added + at * g.added.row + j * V::kLanes), other_zero);
-        const F quotient = (V::to_floats(own) * own_scale + V::to_floats(other) * other_scale) / scale;
-        q[r] = V::to_ints(SMALL ? quotient : V::smaller(V::larger(V::not_nan(quotient), least), most));
-      }
-      bytes[j] = V::to_bytes(q[0], q[1], q[2], q[3], zero);
-      bytes[j] = V::at_most_bytes(V::at_least_bytes(bytes[j], low), high);
-    }
-    V::template store_columns<NV>(bytes, to + i * to_row, to_row, rows - i);
-  }
-}
-
-/// Rows of bytes of which only some columns are wanted.
-template <int MR, int WIDTH>
-__attribute__((noinline)) void store_part(const GemmRowsI8& g, int64_t row, const uint8_t* bytes) {
-  for (int i = 0; i < MR; ++i) {
-    __builtin_memcpy(g.c + (row + i) * g.c_row, bytes + i * WIDTH, static_cast<size_t>(g.columns));
-  }
-}
 
 /// What is fetched ahead, to the second-level cache: the next panel, which follows this one. A large one is fetched
 /// little by little, `step` bytes with every quad; a small one during the very last tile.
@@ -92,8 +37,7 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
   const auto* weights = reinterpret_cast<const int8_t*>(g.b) + 8 * kWidth;
   const bool whole = g.columns >= kWidth;
   const bool adds = g.added.at;
-  const auto add = 255 * (g.added.own.scale + g.added.other.scale) < 0x1p30f * g.added.scale ? add_rows<V, NV, true>
-                                                                                             : add_rows<V, NV, false>;
+  const auto add = add_rows_of<V, NV>(g);
   const StoreI8 store = adds ? StoreI8{g.added.own.zero} : g.store;
   const bool clamps = store.low > 0 || store.high < 255;  // the packs clamp to bytes
   const int64_t bytes = panel_bytes(kWidth, g.block_count * g.quads);
@@ -141,7 +85,7 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
       PINNACE_UNROLL for (int i = 0; i < MR; ++i) {
         PINNACE_UNROLL for (int j = 0; j < NV; ++j) V::store(all + i * kWidth + j * V::kLanes, sum[i][j]);
       }
-      store_sums<MR>(g, first, kWidth, all, store, part);
+      store_sums(g, first, MR, kWidth, all, kWidth, store, part);
       if (g.sums) continue;
     } else {
       const I zero = V::all_shorts(store.zero), low = V::all_bytes(store.low), high = V::all_bytes(store.high);
@@ -163,7 +107,7 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
       if (whole && !adds) continue;
     }
     if (adds) add(g, first, MR, part, whole ? c : part, whole ? g.c_row : kWidth);
-    if (!whole || !adds) store_part<MR, kWidth>(g, first, part);
+    if (!whole || !adds) store_part<kWidth>(g, first, MR, part);
   }
 }
 #endif
@@ -203,30 +147,11 @@ void rows(const GemmRowsI8& given, bool as_sums) {
 
 constexpr int kWide = PINNACE_LANES;
 #if PINNACE_VNNI
-constexpr int kRows = 14;
+constexpr int kRows = PINNACE_REGISTERS == 32 ? 14 : 6;
 #else
 // x86-64: 8 registers of sums, for weights and activations need two each, for their even and odd bytes. ARM64: 16.
 constexpr int kRows = 4;
 #endif
-
-/// True if a product of sum and multiplier could be 2^31 or more, where conversions to int32 fail.
-bool too_large(const GemmRowsI8& g, int32_t width) {
-  using V = Quads<kWide == 16 ? 8 : kWide>;  // of which every width has a whole number
-  const auto* bias = reinterpret_cast<const int32_t*>(g.b);
-  const auto* scale = reinterpret_cast<const float*>(g.b) + width;
-  const auto products = V::all(static_cast<float>(g.block_count * g.quads) * (4 * 255 * 128)), most = V::all(0x1p31f);
-  auto largest = V::all(0.0f);
-  for (int32_t j = 0; j < width; j += V::kLanes) {
-    const auto start = V::to_floats(V::load(bias + j));
-    const auto reach = V::larger(start, -start) + products;
-    largest = V::larger(V::smaller(reach, most) * V::load_floats(scale + j), largest);
-  }
-  float each[V::kLanes];
-  __builtin_memcpy(each, &largest, sizeof each);
-  bool too_large = false;
-  for (const float real : each) too_large |= !(real < 0x1p30f);
-  return too_large;
-}
 
 void all_rows(const GemmRowsI8& g, int32_t width) {
   if (g.M < 1) return;

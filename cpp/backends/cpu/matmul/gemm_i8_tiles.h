@@ -69,7 +69,7 @@ static constexpr int64_t panel_bytes(int64_t width, int64_t quads) {
 
 extern const GemmTilesI8 gemm_i8_tiles_generic;
 #if defined(__x86_64__)
-extern const GemmTilesI8 gemm_i8_tiles_avx2, gemm_i8_tiles_avx512_vnni;
+extern const GemmTilesI8 gemm_i8_tiles_avx2, gemm_i8_tiles_avx_vnni, gemm_i8_tiles_avx512_vnni, gemm_i8_tiles_amx_int8;
 #endif
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
 extern const GemmTilesI8 gemm_i8_tiles_neon_dotprod, gemm_i8_tiles_neon_i8mm;

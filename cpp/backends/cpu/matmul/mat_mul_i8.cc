@@ -214,7 +214,7 @@ constexpr CpuKernel make_integer() {
 
 }  // namespace
 
-PINNACE_KERNELS_I8(mat_mul_i8, make_quantized)
-PINNACE_KERNELS_I8(mat_mul_integer_i8, make_integer)
+PINNACE_PRODUCTS_I8(mat_mul_i8, make_quantized)
+PINNACE_PRODUCTS_I8(mat_mul_integer_i8, make_integer)
 
 }  // namespace pinnace::cpu

@@ -124,7 +124,7 @@ class PrecisionLegalization {
 
   bool has_line(std::string_view op, DType dtype) const {
     for (const CpuKernelLine& line : cpu_kernels(mode_.for_arm64)) {
-      if (line.op == op && line.dtype == dtype && line.needs <= mode_.instruction_set) return true;
+      if (line.op == op && line.dtype == dtype && cpu_includes(mode_.instruction_set, line.needs)) return true;
     }
     return false;
   }

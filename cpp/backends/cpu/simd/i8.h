@@ -246,6 +246,8 @@ struct IntsOf<8> {
   static inline F smaller(F a, F b) { return _mm256_min_ps(a, b); }
   static inline F larger(F a, F b) { return _mm256_max_ps(a, b); }
   static inline F not_nan(F v) { return _mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q)); }
+  static inline F less_product(F a, F b, F c) { return _mm256_fnmadd_ps(a, b, c); }
+  static inline F plus_product(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
   static inline I widen(const uint8_t* p) {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
@@ -297,6 +299,8 @@ struct IntsOf<16> {
   static inline F smaller(F a, F b) { return _mm512_min_ps(a, b); }
   static inline F larger(F a, F b) { return _mm512_max_ps(a, b); }
   static inline F not_nan(F v) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), v); }
+  static inline F less_product(F a, F b, F c) { return _mm512_fnmadd_ps(a, b, c); }
+  static inline F plus_product(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
   static inline I widen(const uint8_t* p) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
@@ -357,7 +361,11 @@ struct Quads : IntsOf<LANES> {
   /// sum + acts . weights. Written as asm: GCC 12 spills accumulators of the intrinsic, since it takes the destination
   /// for another register.
   static inline I dot(I sum, Acts a, Weights w) {
+#if PINNACE_LANES == 8
+    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(a), "x"(w));  // AVX-512's encoding is another
+#else
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(a), "v"(w));
+#endif
     return sum;
   }
 #elif PINNACE_SDOT || PINNACE_USDOT

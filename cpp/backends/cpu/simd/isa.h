@@ -21,6 +21,10 @@
 #define PINNACE_BF16_PAIRS 0  // dot products of pairs of bfloat16, summed in float32
 #endif
 
+#ifndef PINNACE_TILES
+#define PINNACE_TILES 0  // tiles of 16 rows of 64 bytes (AMX); without, they are modelled (tiles.h)
+#endif
+
 #define PINNACE_FOR_ISA_(name, isa) name##_##isa
 #define PINNACE_FOR_EXPANDED_ISA(name, isa) PINNACE_FOR_ISA_(name, isa)
 #define PINNACE_FOR_ISA(name) PINNACE_FOR_EXPANDED_ISA(name, PINNACE_ISA)

@@ -1,0 +1,67 @@
+// Which loops products on tile registers take: the processor's tiles, their model in memory, or, where tiles would be
+// mostly empty, the next lower set's, whose packed weights are the same.
+#include "backends/cpu/matmul/amx.h"
+
+#if defined(__x86_64__)
+#include <atomic>
+
+#include "backends/cpu/matmul/gemm_bf16_amx.h"
+#include "backends/cpu/matmul/gemm_i8_amx.h"
+#include "base/log.h"
+
+namespace pinnace::cpu {
+namespace {
+
+std::atomic<bool> modelled{false};
+std::atomic<int64_t> losses_each{0}, losses{0};
+
+/// Bytes of a row that a step reads; steps of less leave most of a tile empty.
+int64_t elements_of_step(int64_t elements) {
+  int64_t depth = elements < 16 ? elements : 16;
+  while (elements % depth != 0) --depth;
+  return depth;
+}
+
+void rows_i8(const GemmRowsI8& g, int32_t width) {
+  if (tiles_modelled()) return gemm_i8_amx_generic(g, width);
+  if (elements_of_step(g.quads) < 4 || width == 8 || g.M < 4) return gemm_i8_tiles_avx512_vnni.rows(g, width);
+  gemm_i8_amx_amx_int8(g, width);
+}
+
+/// What is decided here must not depend on M: results are the same however rows are cut.
+void rows_bf16(const GemmRowsF32& g, int32_t width) {
+  if (tiles_modelled()) return gemm_bf16_amx_generic(g, width);
+  gemm_bf16_amx_amx_bf16(g, width);
+}
+
+}  // namespace
+
+void model_tiles(bool modelled_) {
+  modelled.store(modelled_, std::memory_order_relaxed);
+}
+bool tiles_modelled() {
+  return modelled.load(std::memory_order_relaxed);
+}
+void lose_model_tiles(int64_t each) {
+  losses_each.store(each, std::memory_order_relaxed);
+}
+bool model_loses_tiles() {
+  static thread_local int64_t products = 0;
+  const int64_t each = losses_each.load(std::memory_order_relaxed);
+  return each > 0 && ++products % each == 0;
+}
+
+void note_lost_tiles() {
+  if (losses.fetch_add(1, std::memory_order_relaxed) > 0) return;
+  PINNACE_LOG_WARN("this machine lost AMX tiles while a product was computed, as virtual machines may; what is lost is "
+                   "computed again. PINNACE_CPU_ISA=avx512_bf16 does without tiles");
+}
+int64_t lost_tiles() {
+  return losses.load(std::memory_order_relaxed);
+}
+
+const GemmTilesI8 gemm_i8_tiles_amx_int8 = {32, 8, rows_i8, 0, 4};
+const GemmTilesF32 gemm_f32_tiles_bf16_amx_bf16 = {32, 8, rows_bf16, WeightFormat::kBf16Pairs, true};
+
+}  // namespace pinnace::cpu
+#endif
