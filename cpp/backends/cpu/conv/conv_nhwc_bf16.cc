@@ -151,7 +151,12 @@ Status run(const KernelNode& node, const KernelContext& context, std::span<const
           continue;
         }
         g.M = y.size.w;
-        for (int64_t u = first; u < last; ++u) {
+        // Rows of outputs as runs of one call, where the tiles take them.
+        g.runs = isa.gemm->takes_runs ? last - first : 1;
+        g.a_run = w.stride[1] * blocks.row / 2;
+        g.c_run = y.row;
+        g.residual_run = r.row;
+        for (int64_t u = first; u < last; u += g.runs) {
           g.a = a + (u - first) * w.stride[1] * blocks.row / 2;
           g.c = y.at + channel + item * y.step + u * y.row;
           g.residual = adds ? r.at + channel + item * r.step + u * r.row : nullptr;

@@ -43,7 +43,18 @@ void rows(const GemmRowsF32& g, int32_t width) {
     if (!simple) return finish<V, kRegisters>(g, tile, count, c, residual);
     finish_by<V, kRegisters>(g, tile, count, c, residual, [&](T x) { return V::at_most(V::at_least(x, low), high); });
   };
-  for_tiles<Pairs>(p, reinterpret_cast<const uint8_t*>(g.a), 4 * g.a_run, g.M, g.runs, finish_tile);
+  const auto ahead = [&](int64_t run, int64_t first, int64_t rows) {
+    const float* c = g.c + run * g.c_run + first * g.c_row;
+    for (int64_t i = 0; i < rows; ++i, c += g.c_row) {
+      for (int32_t j = 0; j < g.columns; j += 16) __builtin_prefetch(c + j, 1);
+    }
+    if (!g.residual) return;
+    const float* residual = g.residual + run * g.residual_run + first * g.residual_row;
+    for (int64_t i = 0; i < rows; ++i, residual += g.residual_row) {
+      for (int32_t j = 0; j < g.columns; j += 16) __builtin_prefetch(residual + j);
+    }
+  };
+  for_tiles<Pairs>(p, reinterpret_cast<const uint8_t*>(g.a), 4 * g.a_run, g.M, g.runs, ahead, finish_tile);
 }
 
 }  // namespace

@@ -71,7 +71,8 @@ __attribute__((noinline)) void panel(const GemmRowsI8& g) {
                     .width = kWidth,
                     .next = reinterpret_cast<const char*>(g.b) + bytes,
                     .bytes = bytes};
-  for_tiles<Bytes>(p, g.a, g.a_run, g.M, g.runs, [&](const void* sums, int64_t run, int64_t row, int64_t rows) {
+  const auto nothing = [](int64_t, int64_t, int64_t) {};
+  for_tiles<Bytes>(p, g.a, g.a_run, g.M, g.runs, nothing, [&](const void* sums, int64_t run, int64_t row, int64_t rows) {
     GemmRowsI8 one = g;
     one.c += run * g.c_run;
     if (one.added.at) one.added.at += run * g.added.run;
