@@ -2,6 +2,7 @@
 #include "base/cpu_features.h"
 
 #include <cstdlib>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -9,22 +10,32 @@ namespace pinnace::testing {
 namespace {
 
 #if defined(__x86_64__)
-constexpr const char *kOwn[] = {"sse2", "avx2", "avx512", "avx512_vnni", "avx512_bf16"}, *kForeign = "neon_i8mm";
+constexpr const char *kOwn[] = {"sse2",        "avx2",        "avx_vnni", "avx512",
+                                "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"},
+                     *kForeign = "neon_i8mm";
 #else
 constexpr const char *kOwn[] = {"neon", "neon_dotprod", "neon_i8mm", "sve"}, *kForeign = "avx512";
 #endif
 
 TEST(CpuFeatures, NamesOfThisArchitectureAreLevelsInAscendingOrder) {
-  Cpu before = Cpu::generic;
+  std::vector<Cpu> before;
   for (const char* name : kOwn) {
     Cpu level;
     ASSERT_TRUE(cpu_isa_from_name(name, &level)) << name;
     EXPECT_EQ(cpu_isa_name_problem(name), "");
-    EXPECT_GE(level, before) << name;
-    EXPECT_LE(cpu_runs(level), cpu_runs(before)) << name << " runs, and what it implies does not";
-    before = level;
+    EXPECT_TRUE(cpu_includes(level, level));
+    for (const Cpu lower : before) {
+      EXPECT_GT(level, lower) << name;
+      EXPECT_FALSE(cpu_includes(lower, level)) << name;
+      if (cpu_includes(level, lower)) {
+        EXPECT_LE(cpu_runs(level), cpu_runs(lower)) << name << " runs, and what it includes does not";
+      } else {
+        EXPECT_EQ(kernel_isa_name(lower), "avx_vnni");
+      }
+    }
+    before.push_back(level);
   }
-  Cpu level = before;
+  Cpu level = before.back();
   EXPECT_TRUE(cpu_isa_from_name("generic", &level));
   EXPECT_EQ(level, Cpu::generic);
 }
@@ -41,7 +52,10 @@ TEST(CpuFeatures, LevelsOfTheOtherArchitectureNeverRun) {
 #if defined(__x86_64__)
   for (const Cpu level : {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve}) EXPECT_FALSE(cpu_runs(level));
 #else
-  for (const Cpu level : {Cpu::avx2, Cpu::avx512, Cpu::avx512_vnni, Cpu::avx512_bf16}) EXPECT_FALSE(cpu_runs(level));
+  for (const Cpu level : {Cpu::avx2, Cpu::avx_vnni, Cpu::avx512, Cpu::avx512_vnni, Cpu::avx512_bf16, Cpu::amx_int8,
+                          Cpu::amx_bf16}) {
+    EXPECT_FALSE(cpu_runs(level));
+  }
 #endif
 }
 

@@ -162,7 +162,7 @@ Result<CompiledCase> run_compiled(const BuiltCase& built, uint32_t values, const
 std::vector<std::string> levels_here() {
   std::vector<std::string> names;
 #if defined(__x86_64__)
-  for (const char* name : {"sse2", "avx2", "avx512", "avx512_bf16"}) {
+  for (const char* name : {"sse2", "avx2", "avx_vnni", "avx512", "avx512_bf16", "amx_bf16"}) {
     Cpu level;
     if (cpu_isa_from_name(name, &level) && cpu_runs(level)) names.emplace_back(name);
   }

@@ -64,7 +64,7 @@ void survive(const Question& q, const std::string& what) {
       const auto outputs = run_node_with(compute, q.node, *q.op, views, q.declared);
       if (!outputs.ok()) q.expect_typed(outputs.status());
       for (const CpuKernelLine& line : cpu_kernels()) {
-        if (line.op != q.op->name || !cpu_runs(line.needs) || q.types.empty() ||
+        if (line.op != q.op->name || !line_runs(line) || q.types.empty() ||
             (line.dtype != kAnyDType && line.dtype != q.types[0].dtype))
           continue;
         const auto by_kernel =

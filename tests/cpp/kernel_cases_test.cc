@@ -48,7 +48,7 @@ TEST_P(KernelCases, MatchTheReference) {
     const auto exact_reference = run_case(*exact);
     ASSERT_TRUE(exact_reference.ok()) << sentence;
     for (const CpuKernelLine& line : cpu_kernels()) {
-      if (line.op != drawn.op || !cpu_runs(line.needs)) continue;
+      if (line.op != drawn.op || !line_runs(line)) continue;
       const uint32_t images = line.kernel->layouts == Layouts::kDense ? 0 : line.kernel->nhwc_inputs;
       if (on_halves(line)) {
         const auto of_halves = halved(build_case(drawn.op.c_str(), source, case_seed(name, i)), line);

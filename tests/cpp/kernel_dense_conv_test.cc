@@ -50,7 +50,7 @@ TEST(KernelDenseConv, ThreeDimensions) {
     const auto want = call.run(call.op->reference);
     ASSERT_TRUE(want.ok()) << want.status().message();
     for (const CpuKernelLine& line : cpu_kernels()) {
-      if (!line.name.starts_with("conv_f32") || !cpu_runs(line.needs)) continue;
+      if (!line.name.starts_with("conv_f32") || !line_runs(line)) continue;
       std::vector<std::string> results;
       for (int threads : {1, 3}) {
         const auto got = call.run_line(line, threads);

@@ -62,7 +62,7 @@ TEST(KernelGated, Convolutions) {
     if (adds) fusion.residual = ResidualOf<FusedView>{.addend = fused(result_type, residual)};
     fusion.channel_scale = fused(gates_type, gate);
     for (const CpuKernelLine& line : cpu_kernels()) {
-      if (!(line.kernel->fuses & kFusesChannelScale) || !cpu_runs(line.needs)) continue;
+      if (!(line.kernel->fuses & kFusesChannelScale) || !line_runs(line)) continue;
       std::vector<std::vector<float>> results;
       for (int threads : {1, 3}) {
         // Only weights and bias are known before the run.

@@ -84,7 +84,7 @@ class Family {
       return false;
     }
     for (const CpuKernelLine& line : cpu_kernels()) {
-      if (line.op != call.op->name || line.dtype != call.types[0].dtype || !cpu_runs(line.needs)) continue;
+      if (line.op != call.op->name || line.dtype != call.types[0].dtype || !line_runs(line)) continue;
       if (line.name.find("_i8_") == std::string_view::npos) continue;
       const auto got = call.run_line(line, static_cast<int>(upto(1, 3)));
       if (!got.ok() && got.status().code() == Code::kUnsupported) continue;
@@ -118,7 +118,7 @@ class Family {
   void expect_ran(std::string_view prefix) {
     for (const CpuKernelLine& line : cpu_kernels()) {
       if (!line.name.starts_with(prefix) || line.name.find("_i8_") == std::string_view::npos) continue;
-      if (!cpu_runs(line.needs)) continue;
+      if (!line_runs(line)) continue;
       EXPECT_GT(ran_[std::string(line.name)], 0) << line.name;
     }
   }
@@ -234,7 +234,7 @@ TEST(KernelI8, ConvolutionsThatAdd) {
     const auto want = sum.run(sum.op->reference);
     ASSERT_TRUE(want.ok()) << want.status().message();
     for (const CpuKernelLine& line : cpu_kernels()) {
-      if (!line.name.starts_with("conv_nhwc_i8") || line.dtype != dtype || !cpu_runs(line.needs)) continue;
+      if (!line.name.starts_with("conv_nhwc_i8") || line.dtype != dtype || !line_runs(line)) continue;
       const auto got = convolution_and_sum(line, conv, sum, static_cast<int>(f.upto(1, 3)));
       ASSERT_TRUE(got.ok()) << line.name << ": " << got.status().message();
       const Buffer& wanted = (*want)[0].bytes;
@@ -246,7 +246,7 @@ TEST(KernelI8, ConvolutionsThatAdd) {
     }
   }
   for (const CpuKernelLine& line : cpu_kernels()) {
-    if (line.name.starts_with("conv_nhwc_i8") && cpu_runs(line.needs)) {
+    if (line.name.starts_with("conv_nhwc_i8") && line_runs(line)) {
       EXPECT_GT(ran[std::string(line.name)], 0) << line.name;
     }
   }

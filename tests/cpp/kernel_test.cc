@@ -15,7 +15,7 @@ class KernelLine : public ::testing::TestWithParam<size_t> {};
 TEST_P(KernelLine, MatchesTheReference) {
   const CpuKernelLine& line = cpu_kernels()[GetParam()];
   ASSERT_NE(find_op(line.op), nullptr) << line.op << " is not an operator";
-  if (!cpu_runs(line.needs)) GTEST_SKIP() << "this processor does not have " << kernel_isa_name(line.needs);
+  if (!line_runs(line)) GTEST_SKIP() << "this processor does not have " << kernel_isa_name(line.needs);
   int ran = 0;
   for (const CaseList& list : all_cases()) {
     if (line.op != list.op) continue;
@@ -67,7 +67,7 @@ TEST(Kernel, SmallNumbersKeepTheirDigits) {
     constexpr std::string_view kMaps[] = {"erf",  "tanh", "silu", "gelu",     "hard_swish", "elu",
                                           "selu", "celu", "mish", "softsign", "sin",        "round"};
     if (std::find(std::begin(kMaps), std::end(kMaps), line.op) == std::end(kMaps)) continue;
-    if (line.dtype != DType::kF32 || line.kernel->layouts != Layouts::kDense || !cpu_runs(line.needs)) continue;
+    if (line.dtype != DType::kF32 || line.kernel->layouts != Layouts::kDense || !line_runs(line)) continue;
     for (const Case& the_case : {kTiny, kZero}) {
       auto built = build_case(std::string(line.op).c_str(), the_case, 1);
       ASSERT_TRUE(built.ok()) << built.status().message();

@@ -125,7 +125,7 @@ TEST(KernelWeights, Products) {
     const auto want = whole.run(whole.op->reference);
     ASSERT_TRUE(want.ok()) << want.status().message();
     for (const CpuKernelLine& line : cpu_kernels()) {
-      if (!(line.kernel->fuses & kFusesIntegerWeights) || line.op != s.product.op->name || !cpu_runs(line.needs)) {
+      if (!(line.kernel->fuses & kFusesIntegerWeights) || line.op != s.product.op->name || !line_runs(line)) {
         continue;
       }
       auto got = by_line(line, s, bias, (*want)[0].type, static_cast<int>(random.integer(1, 3)));

@@ -179,7 +179,7 @@ struct Call {
     };
     if (!compare(run(op->reference), "the reference of")) return false;
     for (const CpuKernelLine& line : cpu_kernels()) {
-      if (line.op != op->name || !cpu_runs(line.needs) || line.dtype != types[0].dtype) continue;
+      if (line.op != op->name || !line_runs(line) || line.dtype != types[0].dtype) continue;
       const auto got = run_line(line, 2);
       if (!got.ok() && got.status().code() == Code::kUnsupported) continue;
       if (!compare(got, line.name)) return false;

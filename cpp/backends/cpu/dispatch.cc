@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/matmul/amx.h"
 #include "ops/empty.h"
 
 #include "backends/cpu/kernel_lists.h"
@@ -91,6 +92,13 @@ bool takes(const CpuKernelLine& line, const KernelNode& node) {
 }
 }  // namespace
 
+bool line_runs(const CpuKernelLine& line) {
+#if defined(__x86_64__)
+  if (tiles_modelled() && (line.needs == Cpu::amx_int8 || line.needs == Cpu::amx_bf16)) return true;
+#endif
+  return cpu_runs(line.needs);
+}
+
 std::span<const CpuKernelLine> cpu_kernels([[maybe_unused]] bool for_arm64) {
 #if defined(PINNACE_PACKS_ARM64)
   if (for_arm64) return arm64_lines();
@@ -117,7 +125,7 @@ const CpuKernelLine* choose_kernel(const KernelNode& node, CpuMode mode, uint32_
 
 Status run_forced(const CpuKernelLine& line, const KernelNode& node, std::span<const TensorView> inputs,
                   std::span<const TensorView> outputs, int threads) {
-  if (!cpu_runs(line.needs)) return unsupported(line.name, " needs ", kernel_isa_name(line.needs));
+  if (!line_runs(line)) return unsupported(line.name, " needs ", kernel_isa_name(line.needs));
   if (line.op != node.node().op || !node.has_input(0) || !takes(line, node)) {
     return unsupported(line.name, " does not take ", node.label());
   }

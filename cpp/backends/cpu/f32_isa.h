@@ -83,8 +83,13 @@ inline constexpr F32Isa f16_avx512 = with_products(f32_avx512, &gemm_f32_tiles_f
 inline constexpr F32Isa bf16_avx512 = with_products(f32_avx512, &gemm_f32_tiles_bf16_avx512, Precision::kBf16);
 inline constexpr F32Isa bf16_avx512_bf16 =
     with_products(f32_avx512, &gemm_f32_tiles_bf16_avx512_bf16, Precision::kBf16);
-inline constexpr F32Isa bf16_amx_bf16 =
-    with_products(f32_avx512, &gemm_f32_tiles_bf16_amx_bf16, Precision::kBf16);
+/// Products on tiles, and what rounds their rows.
+constexpr F32Isa tiles_isa() {
+  F32Isa isa = with_products(f32_avx512, &gemm_f32_tiles_bf16_amx_bf16, Precision::kBf16);
+  isa.half = &half_f32_kernels_amx_bf16;
+  return isa;
+}
+inline constexpr F32Isa bf16_amx_bf16 = tiles_isa();
 #endif
 
 #if defined(PINNACE_PACKS_ARM64)

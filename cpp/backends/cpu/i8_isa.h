@@ -120,13 +120,20 @@ std::byte* pack_panel_i8(const GemmTilesI8& gemm, const Requantize& requantize, 
   const CpuKernel name##_generic = make<i8_generic>();
 #endif
 
-// The same of kernels that are sums of products, and on x86-64 name##_avx_vnni and name##_amx_int8.
+// name##_avx_vnni, of kernels that are sums of products.
 #if defined(__x86_64__)
-#define PINNACE_PRODUCTS_I8(name, make)                    \
-  PINNACE_KERNELS_I8(name, make)                           \
-  extern const CpuKernel name##_avx_vnni, name##_amx_int8; \
-  const CpuKernel name##_avx_vnni = make<i8_avx_vnni>();   \
+#define PINNACE_KERNELS_AVX_VNNI(name, make) \
+  extern const CpuKernel name##_avx_vnni;    \
+  const CpuKernel name##_avx_vnni = make<i8_avx_vnni>();
+#else
+#define PINNACE_KERNELS_AVX_VNNI(name, make)
+#endif
+
+// name##_amx_int8, of kernels that are matrix products and use no other loops.
+#if defined(__x86_64__)
+#define PINNACE_KERNELS_AMX_INT8(name, make) \
+  extern const CpuKernel name##_amx_int8;    \
   const CpuKernel name##_amx_int8 = make<i8_amx_int8>();
 #else
-#define PINNACE_PRODUCTS_I8(name, make) PINNACE_KERNELS_I8(name, make)
+#define PINNACE_KERNELS_AMX_INT8(name, make)
 #endif

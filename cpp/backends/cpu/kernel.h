@@ -146,6 +146,8 @@ struct CpuMode {
 const CpuKernelLine* choose_kernel(const KernelNode& node, CpuMode mode, uint32_t has_nhwc = 0,
                                    bool nhwc_wanted = false);
 
+/// True if run_forced() runs the line here: its set is the processor's, or tiles are modelled (matmul/amx.h).
+bool line_runs(const CpuKernelLine& line);
 /// Exactly this line on this node, for tests and benchmarks: packs, makes scratch and runs. kUnsupported if the line
 /// does not take the node or the processor does not run it.
 Status run_forced(const CpuKernelLine& line, const KernelNode& node, std::span<const TensorView> inputs,

@@ -15,8 +15,9 @@
 //   KERNEL(tanh, f32, generic, generic, activation_f32_generic)
 //
 // A node tries kernels of the highest rank first, which is their instruction set, and those of one rank in the order of
-// the lists. KERNELS_AMONG(generic, operators, dtypes, isas, symbol) is the same with the rank `generic` for all sets.
-// A line has at most 64 operators, 3 element types and 7 instruction sets.
+// the lists. KERNELS_AMONG(generic, operators, dtypes, isas, symbol) is the same with the rank `generic` for all sets;
+// products on tiles have the rank of the set whose depthwise convolutions are tried before them.
+// A line has at most 64 operators, 3 element types and 6 instruction sets.
 #pragma once
 
 #define KERNELS(operators, dtypes, isas, symbol) \
@@ -38,6 +39,8 @@
 #define PINNACE_KERNEL_sve(...) KERNEL_ARM64(__VA_ARGS__)
 #define PINNACE_RANK_OWN(isa) isa
 #define PINNACE_RANK_generic(isa) generic
+#define PINNACE_RANK_avx512_vnni(isa) avx512_vnni
+#define PINNACE_RANK_avx512_bf16(isa) avx512_bf16
 
 // The first operator, then the others. A macro is not expanded within itself: PINNACE_NEXT_OPERATORS and its
 // parentheses meet in the next scan, of which PINNACE_RESCAN makes 64 and more.
@@ -73,8 +76,6 @@
   PINNACE_ONE(rank, symbol, op, dtype, isa) __VA_OPT__(PINNACE_ISA_5(rank, symbol, op, dtype, __VA_ARGS__))
 #define PINNACE_ISA_5(rank, symbol, op, dtype, isa, ...) \
   PINNACE_ONE(rank, symbol, op, dtype, isa) __VA_OPT__(PINNACE_ISA_6(rank, symbol, op, dtype, __VA_ARGS__))
-#define PINNACE_ISA_6(rank, symbol, op, dtype, isa, ...) \
-  PINNACE_ONE(rank, symbol, op, dtype, isa) __VA_OPT__(PINNACE_ISA_7(rank, symbol, op, dtype, __VA_ARGS__))
-#define PINNACE_ISA_7(rank, symbol, op, dtype, isa) PINNACE_ONE(rank, symbol, op, dtype, isa)
+#define PINNACE_ISA_6(rank, symbol, op, dtype, isa) PINNACE_ONE(rank, symbol, op, dtype, isa)
 #define PINNACE_ONE(rank, symbol, op, dtype, isa) \
   PINNACE_KERNEL_##isa(op, dtype, isa, PINNACE_RANK_##rank(isa), symbol##_##isa)

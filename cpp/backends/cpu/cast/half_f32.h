@@ -21,6 +21,7 @@ struct HalfF32Kernels {
 extern const HalfF32Kernels half_f32_kernels_generic;
 #if defined(__x86_64__)
 extern const HalfF32Kernels half_f32_kernels_avx2, half_f32_kernels_avx512;
+extern const HalfF32Kernels half_f32_kernels_amx_bf16;  ///< those of matmul/amx.h
 #endif
 
 }  // namespace pinnace::cpu

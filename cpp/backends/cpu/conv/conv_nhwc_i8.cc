@@ -315,7 +315,10 @@ constexpr CpuKernel make_depthwise() {
 
 }  // namespace
 
-PINNACE_PRODUCTS_I8(conv_nhwc_depthwise_i8, make_depthwise)
-PINNACE_PRODUCTS_I8(conv_nhwc_i8, make_conv)
+PINNACE_KERNELS_I8(conv_nhwc_depthwise_i8, make_depthwise)
+PINNACE_KERNELS_AVX_VNNI(conv_nhwc_depthwise_i8, make_depthwise)
+PINNACE_KERNELS_I8(conv_nhwc_i8, make_conv)
+PINNACE_KERNELS_AVX_VNNI(conv_nhwc_i8, make_conv)
+PINNACE_KERNELS_AMX_INT8(conv_nhwc_i8, make_conv)
 
 }  // namespace pinnace::cpu

@@ -154,6 +154,8 @@ constexpr CpuKernel make() {
 
 }  // namespace
 
-PINNACE_PRODUCTS_I8(conv_transpose_i8, make)
+PINNACE_KERNELS_I8(conv_transpose_i8, make)
+PINNACE_KERNELS_AVX_VNNI(conv_transpose_i8, make)
+PINNACE_KERNELS_AMX_INT8(conv_transpose_i8, make)
 
 }  // namespace pinnace::cpu

@@ -5,6 +5,7 @@
 #if defined(__x86_64__)
 #include <atomic>
 
+#include "backends/cpu/cast/half_f32.h"
 #include "backends/cpu/matmul/gemm_bf16_amx.h"
 #include "backends/cpu/matmul/gemm_i8_amx.h"
 #include "base/log.h"
@@ -34,6 +35,10 @@ void rows_bf16(const GemmRowsF32& g, int32_t width) {
   gemm_bf16_amx_amx_bf16(g, width);
 }
 
+const HalfF32Kernels& half_here() {
+  return tiles_modelled() ? half_f32_kernels_generic : half_f32_kernels_avx512;
+}
+
 }  // namespace
 
 void model_tiles(bool modelled_) {
@@ -59,6 +64,12 @@ void note_lost_tiles() {
 int64_t lost_tiles() {
   return losses.load(std::memory_order_relaxed);
 }
+
+/// What rounds rows for the tiles: whatever the processor, where these are modelled.
+const HalfF32Kernels half_f32_kernels_amx_bf16 = {
+    [](HalfKind kind, const uint16_t* from, int64_t count, float* to) { half_here().widen(kind, from, count, to); },
+    [](HalfKind kind, const float* from, int64_t count, uint16_t* to) { half_here().narrow(kind, from, count, to); },
+    [](HalfKind kind, float* x, int64_t count) { half_here().round(kind, x, count); }};
 
 const GemmTilesI8 gemm_i8_tiles_amx_int8 = {32, 8, rows_i8, 0, 4};
 const GemmTilesF32 gemm_f32_tiles_bf16_amx_bf16 = {32, 8, rows_bf16, WeightFormat::kBf16Pairs, true};

@@ -36,6 +36,10 @@ inline typename V::F quotient(typename V::F x, typename V::F scale, [[maybe_unus
     return x / scale;
   }
 }
+/// Whether all quotients of sums are below 2^30.
+inline bool adds_small(const AddedI8& added) {
+  return 255 * (added.own.scale + added.other.scale) < 0x1p30f * added.scale;
+}
 /// Whether quotient() may be fast for sums of `added`.
 inline bool divides_fast(const AddedI8& added) {
   uint32_t bits;
@@ -75,14 +79,14 @@ __attribute__((noinline)) void add_rows(const GemmRowsI8& g, int64_t row, int ro
       bytes[j] = V::to_bytes(q[0], q[1], q[2], q[3], zero);
       bytes[j] = V::at_most_bytes(V::at_least_bytes(bytes[j], low), high);
     }
-    V::template store_columns<NV>(bytes, to + i * to_row, to_row, rows - i);
+    V::template store_columns<NV>(bytes, to + i * to_row, to_row, rows - i < 4 ? rows - i : 4);
   }
 }
 
 /// add_rows() for what g adds.
 template <class V, int NV>
 inline auto add_rows_of(const GemmRowsI8& g) {
-  const bool small = 255 * (g.added.own.scale + g.added.other.scale) < 0x1p30f * g.added.scale;
+  const bool small = adds_small(g.added);
 #if defined(__FMA__)
   if (small && divides_fast(g.added)) return add_rows<V, NV, true, true>;
 #endif

@@ -214,7 +214,11 @@ constexpr CpuKernel make_integer() {
 
 }  // namespace
 
-PINNACE_PRODUCTS_I8(mat_mul_i8, make_quantized)
-PINNACE_PRODUCTS_I8(mat_mul_integer_i8, make_integer)
+PINNACE_KERNELS_I8(mat_mul_i8, make_quantized)
+PINNACE_KERNELS_AVX_VNNI(mat_mul_i8, make_quantized)
+PINNACE_KERNELS_AMX_INT8(mat_mul_i8, make_quantized)
+PINNACE_KERNELS_I8(mat_mul_integer_i8, make_integer)
+PINNACE_KERNELS_AVX_VNNI(mat_mul_integer_i8, make_integer)
+PINNACE_KERNELS_AMX_INT8(mat_mul_integer_i8, make_integer)
 
 }  // namespace pinnace::cpu

@@ -173,9 +173,9 @@ void for_tiles(TilePanel p, const uint8_t* a, ptrdiff_t a_run, int64_t M, int64_
   using Product = TileProduct<Tiles, Kind>;
   constexpr int kPairs = 4;
   constexpr int64_t kSteps = 8, kPairBytes = 2 * 16 * kSumColumns * 4;
-  const int64_t distance = a_run % p.a_row == 0 ? a_run / p.a_row : 0;  // rows from run to run
+  const int64_t distance = runs > 1 && p.a_row > 0 && a_run % p.a_row == 0 ? a_run / p.a_row : 0;  // in rows
   const int64_t joined = (runs - 1) * distance + M;
-  const bool joins = runs > 1 && distance >= M && RowTiles(joined).count < RowTiles(M).count * runs;
+  const bool joins = distance >= M && RowTiles(joined).count < RowTiles(M).count * runs;
   const RowTiles tiles(joins ? joined : M);
   const int64_t total = joins ? tiles.count : tiles.count * runs;
   // f(run, first, rows, rows before) for the rows of a tile that are wanted.

@@ -248,6 +248,7 @@ struct IntsOf<8> {
   static inline F not_nan(F v) { return _mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q)); }
   static inline F less_product(F a, F b, F c) { return _mm256_fnmadd_ps(a, b, c); }
   static inline F plus_product(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
+  static inline F rounded(F v) { return _mm256_round_ps(v, 0); }
   static inline I widen(const uint8_t* p) {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
@@ -301,6 +302,7 @@ struct IntsOf<16> {
   static inline F not_nan(F v) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), v); }
   static inline F less_product(F a, F b, F c) { return _mm512_fnmadd_ps(a, b, c); }
   static inline F plus_product(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
+  static inline F rounded(F v) { return _mm512_roundscale_ps(v, 0); }
   static inline I widen(const uint8_t* p) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }
@@ -406,7 +408,7 @@ struct Quads : IntsOf<LANES> {
   }
   /// round_half_even(float32(sum) * m), where that is below 2^31.
   static inline I requantise(I sum, F m) { return Base::to_ints(Base::to_floats(sum) * m); }
-  /// The bytes of four rows, as to_bytes leaves them, of NV neighbouring registers of columns.
+  /// The bytes of four rows, as to_bytes leaves them, of NV neighbouring registers of columns; `rows`, 1 to 4, are wanted.
   template <int NV>
   static inline void store_columns(const I (&v)[NV], uint8_t* to, ptrdiff_t row, int rows) {
 #if PINNACE_LANES >= 16
