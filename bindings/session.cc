@@ -274,6 +274,7 @@ void add_session(py::module_& module) {
            "Arrays in order in, list of new arrays out. The GIL is released.")
       .def("profile", profile, py::arg("inputs"), py::arg("timeout") = py::none(), py::arg("cancel") = py::none(),
            "(outputs, list of timed nodes).")
+      .def_property_readonly("precision", &Session::precision)
       .def_property_readonly("placement", placement_dicts)
       .def_property_readonly("plan", plan_dict)
       .def("state", state_array, py::arg("index"), "A copy of a state's contents.")

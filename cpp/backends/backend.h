@@ -130,6 +130,8 @@ class Backend {
   virtual std::string description() const = 0;
   /// Answers without a device. The node's types are concrete.
   virtual Verdict supports(const NodeView& node, const TargetSpec& target) const = 0;
+  /// What the precision "auto" is on this target: the fastest of fp32, fp16 and bf16, as far as that is known.
+  virtual std::string_view fastest_precision(const TargetSpec&) const { return "fp32"; }
   /// Whether the target "auto" takes it where it is available.
   virtual bool automatic() const { return true; }
   /// Whether "auto" measures it against the others where it does not take it unasked.

@@ -25,11 +25,12 @@
 
 namespace pinnace {
 namespace {
-constexpr std::string_view kNames[] = {"generic",     "avx2",     "avx_vnni", "avx512",       "avx512_vnni",
-                                       "avx512_bf16", "amx_int8", "amx_bf16", "neon_dotprod", "neon_i8mm", "sve"};
+constexpr std::string_view kNames[] = {"generic",      "avx2",        "avx_vnni", "avx512",
+                                       "avx512_vnni",  "avx512_bf16", "amx_int8", "amx_bf16",
+                                       "neon_dotprod", "neon_i8mm",   "sve"};
 // Levels of this architecture above the baseline; what users call the baseline, and what the other architecture has.
 #if defined(__x86_64__)
-constexpr Cpu kInstructionSets[] = {Cpu::avx2,        Cpu::avx_vnni, Cpu::avx512, Cpu::avx512_vnni,
+constexpr Cpu kInstructionSets[] = {Cpu::avx2,        Cpu::avx_vnni, Cpu::avx512,  Cpu::avx512_vnni,
                                     Cpu::avx512_bf16, Cpu::amx_int8, Cpu::amx_bf16};
 constexpr std::string_view kBaseline = "sse2", kHere = "x86-64",
                            kKnown = "sse2 avx2 avx_vnni avx512 avx512_vnni avx512_bf16 amx_int8 amx_bf16";
@@ -40,15 +41,6 @@ constexpr std::string_view kBaseline = "neon", kHere = "ARM64", kKnown = "neon n
 constexpr std::string_view kElsewhere[] = {"sse2",        "avx2",        "avx_vnni", "avx512",
                                            "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"};
 #endif
-
-/// True if the instruction set is worth choosing where it runs: SVE with registers as long as NEON's is not.
-bool pays([[maybe_unused]] Cpu isa) {
-#if defined(__aarch64__) && defined(__linux__)
-  constexpr int kNeonBytes = 16;
-  if (isa == Cpu::sve) return (prctl(PR_SVE_GET_VL) & PR_SVE_VL_LEN_MASK) > kNeonBytes;
-#endif
-  return true;
-}
 
 #if defined(__x86_64__)
 /// Bits of CPUID's leaf 7 that compilers' own functions do not know in all versions.
@@ -86,7 +78,7 @@ Cpu choose() {
   Cpu best = Cpu::generic;
   for (const Cpu isa : kInstructionSets) {
     if (forced && isa > wanted) break;  // tiles are not asked for where nobody wants them
-    if (cpu_runs(isa) && (forced || pays(isa))) best = isa;
+    if (cpu_runs(isa) && (forced || cpu_pays(isa))) best = isa;
   }
   return best;
 }
@@ -136,6 +128,19 @@ std::string cpu_isa_problem() {
   const char* forced = environment("PINNACE_CPU_ISA");
   const std::string problem = forced ? cpu_isa_name_problem(forced) : std::string();
   return problem.empty() ? problem : str_cat("PINNACE_CPU_ISA: ", problem);
+}
+
+bool cpu_pays([[maybe_unused]] Cpu isa) {
+#if defined(__x86_64__)
+  if (isa == Cpu::avx512_bf16) {
+    __builtin_cpu_init();
+    return !__builtin_cpu_is("intel");
+  }
+#elif defined(__aarch64__) && defined(__linux__)
+  constexpr int kNeonBytes = 16;
+  if (isa == Cpu::sve) return (prctl(PR_SVE_GET_VL) & PR_SVE_VL_LEN_MASK) > kNeonBytes;
+#endif
+  return true;
 }
 
 bool cpu_includes(Cpu set, Cpu needed) {

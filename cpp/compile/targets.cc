@@ -32,6 +32,10 @@ std::string_view trim(std::string_view text) {
 
 }  // namespace
 
+void settle_precision(const Backend& backend, TargetSpec& spec) {
+  if (spec.precision == "auto") spec.precision = backend.fastest_precision(spec);
+}
+
 Result<TargetChoice> find_target(std::string_view item, std::string_view precision,
                                  std::span<const Backend* const> extra) {
   const size_t colon = item.find(':');
@@ -44,6 +48,7 @@ Result<TargetChoice> find_target(std::string_view item, std::string_view precisi
       if (const std::string problem = b->unknown_variant(spec); !problem.empty()) {
         return invalid("target '", item, "': ", problem);
       }
+      settle_precision(*b, spec);
       return TargetChoice{b, std::move(spec), ""};
     }
     names += str_cat(", ", b->name());
@@ -57,13 +62,14 @@ Result<TargetChoice> find_target(std::string_view item, std::string_view precisi
 
 Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::string_view precision,
                                                 std::span<const Backend* const> extra) {
-  if (precision != "fp32" && precision != "fp16" && precision != "bf16") {
-    return invalid("precision '", precision, "' is not one of fp32, fp16, bf16");
+  if (precision != "fp32" && precision != "fp16" && precision != "bf16" && precision != "auto") {
+    return invalid("precision '", precision, "' is not one of fp32, fp16, bf16, auto");
   }
   std::vector<TargetChoice> choices;
   if (text == "auto") {
     for (const Backend* b : known_backends(extra)) {
       TargetSpec spec{std::string(b->name()), "", std::string(precision), true};
+      settle_precision(*b, spec);
       if (b->automatic() && b->unavailable(spec).empty()) choices.push_back({b, std::move(spec), ""});
     }
     return choices;

@@ -24,6 +24,9 @@ std::vector<const Backend*> known_backends(std::span<const Backend* const> extra
 Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::string_view precision,
                                                 std::span<const Backend* const> extra);
 
+/// The precision "auto" becomes what the back end has as its fastest.
+void settle_precision(const Backend& backend, TargetSpec& spec);
+
 /// One target by name, whether or not it can run here: for questions that need no device.
 Result<TargetChoice> find_target(std::string_view item, std::string_view precision = "fp32",
                                  std::span<const Backend* const> extra = {});

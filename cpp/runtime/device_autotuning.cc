@@ -315,7 +315,8 @@ Result<std::shared_ptr<const Prepared>> autotune_device(const AutotuneRequest& r
   std::vector<TargetChoice> best_targets;
   Times best_times;
   for (const Backend* backend : backends) {
-    const TargetSpec spec{std::string(backend->name()), "", request.options.precision, true};
+    TargetSpec spec{std::string(backend->name()), "", request.options.precision, true};
+    settle_precision(*backend, spec);
     if (const std::string reason = backend->unavailable(spec); !reason.empty()) {  // no news: most machines lack some
       PINNACE_LOG_DEBUG("auto: ", spec.backend, " cannot run here: ", reason);
       continue;

@@ -154,7 +154,11 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
     }
     const bool has_cpu =
         std::any_of(targets.begin(), targets.end(), [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
-    if (!has_cpu) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", options.precision}, ""});
+    if (!has_cpu) {
+      TargetSpec cpu{"cpu", "", options.precision};
+      settle_precision(cpu_backend(), cpu);
+      targets.push_back({&cpu_backend(), std::move(cpu), ""});
+    }
     const auto prepare = [&](std::vector<TargetChoice> with, bool recover) {
       for (;;) {
         auto prepared = create(program, options, with);

@@ -259,6 +259,15 @@ Tensor Session::output(int i) const {
   return tensor;
 }
 
+std::string Session::precision() const {
+  const Data::Facts known = data_->known();
+  if (!known.prepared) return {};
+  for (const TargetChoice& choice : known.prepared->data().targets) {
+    if (choice.backend == &cpu_backend()) return choice.spec.precision;
+  }
+  return known.prepared->options().precision;
+}
+
 std::vector<Placement> Session::placement() const {
   const Data::Facts known = data_->known();
   if (!known.prepared) return {};

@@ -298,7 +298,7 @@ int main(int argc, char** argv) {
   Arguments arguments;
   app.add_option("program", arguments.program, "the .pnc file")->required();
   app.add_option("--target", arguments.target, "auto, cpu, cpu:avx2, ...");
-  app.add_option("--precision", arguments.precision, "fp32, fp16 or bf16");
+  app.add_option("--precision", arguments.precision, "fp32, fp16, bf16 or auto");
   app.add_option("--threads", arguments.threads, "most threads of one run; 0: all processors")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--input", arguments.inputs, "NAME=FILE, raw bytes of one run or of several in a row");

@@ -236,6 +236,8 @@ class Session:
     threads    most threads of one run; 0: as many as the process may use processors.
     precision  "fp32"; "fp16", "bf16": weights of float32 products in 16 bits, and with bf16 their other operand where
                the processor multiplies bfloat16. All else, sums too, stays float32. compare() tells the error.
+               "auto": the fastest of them here, bf16 with AMX and on AMD's processors that multiply bfloat16, fp16 on
+               ARM64 that computes with halves, else fp32, as on GPUs; the attribute says which it became.
     fallback   False: Unsupported, with every such node, rather than run a node elsewhere than asked, and DeviceLost if
                a GPU that was lost and opened anew is lost again.
     keep       names of inner values to return as further outputs.
@@ -273,8 +275,8 @@ class Session:
             program = Program.open(program, on_use=True)
         self.program = program
         self.target = target if isinstance(target, str) else ",".join(target)
-        self.threads, self.precision, self.fallback, self.plan_cache = threads, precision, fallback, plan_cache
-        self._keep, self._require_payload = tuple(keep), require_payload
+        self.threads, self.fallback, self.plan_cache = threads, fallback, plan_cache
+        self._precision, self._keep, self._require_payload = precision, tuple(keep), require_payload
         self._core = _core.Session(
             core_of(program),
             self.target,
@@ -286,6 +288,7 @@ class Session:
             custom_ops(),
             require_payload,
         )
+        self.precision: str = self._core.precision
         self._inputs = specs_from(self._core.inputs, self._core.symbols)
         self._outputs = specs_from(self._core.outputs, self._core.symbols)
         self._output_names = [spec["name"] for spec in self._core.outputs]
@@ -301,7 +304,7 @@ class Session:
         arguments = {
             "target": self.target,
             "threads": self.threads,
-            "precision": self.precision,
+            "precision": self._precision,
             "fallback": self.fallback,
             "keep": self._keep,
             "plan_cache": self.plan_cache,

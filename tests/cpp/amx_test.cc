@@ -1,6 +1,6 @@
-// Products on tile registers: the model against the processor's tiles, bit by bit, and what happens where a machine loses
-// tiles. That they compute the right thing the kernels' own tests check, on the processor's tiles where it has them, else
-// on the model.
+// Products on tile registers: the model against the processor's tiles, bit by bit, and what happens where a machine
+// loses tiles. That they compute the right thing the kernels' own tests check, on the processor's tiles where it has
+// them, else on the model.
 #if defined(__x86_64__)
 #include "backends/cpu/matmul/amx.h"
 
@@ -22,8 +22,8 @@ namespace {
 
 using namespace cpu;
 
-/// Where there are no tiles, or with PINNACE_TEST_MODEL_TILES=1, lines of kernels.inc that need them run on the model in
-/// every test.
+/// Where there are no tiles, or with PINNACE_TEST_MODEL_TILES=1, lines of kernels.inc that need them run on the model
+/// in every test.
 class TilesOrTheirModel : public ::testing::Environment {
  public:
   void SetUp() override { model_tiles(std::getenv("PINNACE_TEST_MODEL_TILES") || !cpu_runs(Cpu::amx_bf16)); }
@@ -135,7 +135,8 @@ std::vector<float> product_bf16(const Problem& p, GemmRowsLoopF32* loop) {
 void fill_bf16(Problem& p, Random& random) {
   const auto number = [&] {
     if (random.integer(0, 63) == 0) return 0.0f;
-    return std::ldexp(1.0f + static_cast<float>(random.integer(0, 127)) / 128, static_cast<int>(random.integer(-20, 20))) *
+    return std::ldexp(1.0f + static_cast<float>(random.integer(0, 127)) / 128,
+                      static_cast<int>(random.integer(-20, 20))) *
            (random.integer(0, 1) ? 1.0f : -1.0f);
   };
   auto* bias = reinterpret_cast<float*>(p.panel.data());
@@ -154,7 +155,8 @@ TEST(Tiles, TheModelHasTheBitsOfTheProcessor) {
     fill_i8(p, random);
     ASSERT_EQ(product_i8(p, gemm_i8_amx_amx_int8), product_i8(p, gemm_i8_amx_generic)) << i << "; seed " << test_seed();
     fill_bf16(p, random);
-    const std::vector<float> got = product_bf16(p, gemm_bf16_amx_amx_bf16), want = product_bf16(p, gemm_bf16_amx_generic);
+    const std::vector<float> got = product_bf16(p, gemm_bf16_amx_amx_bf16),
+                             want = product_bf16(p, gemm_bf16_amx_generic);
     ASSERT_EQ(std::memcmp(got.data(), want.data(), 4 * got.size()), 0) << i << "; seed " << test_seed();
   }
 }

@@ -344,7 +344,7 @@ TEST(Backend, VariantsOfTargetsAreKnownOrRefused) {
   EXPECT_EQ(
       arm64.message(),
       "target 'cpu:neon' cannot run here: 'neon' is not an instruction set of x86-64, which this build is for; it "
-      "has sse2 avx2 avx512 avx512_vnni avx512_bf16");
+      "has sse2 avx2 avx_vnni avx512 avx512_vnni avx512_bf16 amx_int8 amx_bf16");
   EXPECT_TRUE(model_of(kNet).check(std::vector<std::string>{"cpu:neon_dotprod"}).ok());
   auto baseline = Session::create(program, {.target = "cpu:sse2", .threads = 1});
   ASSERT_TRUE(baseline.ok()) << baseline.status().message();

@@ -52,8 +52,8 @@ TEST(CpuFeatures, LevelsOfTheOtherArchitectureNeverRun) {
 #if defined(__x86_64__)
   for (const Cpu level : {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve}) EXPECT_FALSE(cpu_runs(level));
 #else
-  for (const Cpu level : {Cpu::avx2, Cpu::avx_vnni, Cpu::avx512, Cpu::avx512_vnni, Cpu::avx512_bf16, Cpu::amx_int8,
-                          Cpu::amx_bf16}) {
+  for (const Cpu level :
+       {Cpu::avx2, Cpu::avx_vnni, Cpu::avx512, Cpu::avx512_vnni, Cpu::avx512_bf16, Cpu::amx_int8, Cpu::amx_bf16}) {
     EXPECT_FALSE(cpu_runs(level));
   }
 #endif

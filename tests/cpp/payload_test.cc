@@ -164,7 +164,8 @@ TEST(CpuPayload, OfEveryLevelIsMadeHereAndIsTheSameTwice) {
   const Program bare = plain();
   std::vector<std::string> all = {"cpu:neon", "cpu:neon_dotprod", "cpu:neon_i8mm", "cpu:sve"};  // packed on x86-64 too
 #if defined(__x86_64__)
-  for (const char* name : {"cpu:sse2", "cpu:avx2", "cpu:avx512", "cpu:avx512_vnni", "cpu:avx512_bf16"}) {
+  for (const char* name : {"cpu:sse2", "cpu:avx2", "cpu:avx_vnni", "cpu:avx512", "cpu:avx512_vnni", "cpu:avx512_bf16",
+                           "cpu:amx_int8", "cpu:amx_bf16"}) {
     all.push_back(name);
   }
 #endif
@@ -203,12 +204,14 @@ TEST(CpuPayload, OfEveryLevelIsMadeHereAndIsTheSameTwice) {
 #if defined(__x86_64__)
 TEST(CpuPayload, ServesOtherLevelsThatRunTheSameKernels) {
   const Program program = packed_for(plain(), {"cpu:avx512_vnni"});
-  const auto prepared = Prepared::to_store(program, {}, *find_target("cpu:avx512_bf16"));
-  ASSERT_TRUE(prepared.ok()) << prepared.status().message();
-  EXPECT_EQ((*prepared)->data().packed.made_bytes(), 0u);
-  const auto storable = (*prepared)->data().packed.storable();
-  ASSERT_TRUE(storable.ok());
-  EXPECT_EQ(storable->size(), 6u);
+  for (const char* other : {"cpu:avx512_bf16", "cpu:amx_int8", "cpu:amx_bf16"}) {
+    const auto prepared = Prepared::to_store(program, {}, *find_target(other));
+    ASSERT_TRUE(prepared.ok()) << prepared.status().message();
+    EXPECT_EQ((*prepared)->data().packed.made_bytes(), 0u) << other;
+    const auto storable = (*prepared)->data().packed.storable();
+    ASSERT_TRUE(storable.ok());
+    EXPECT_EQ(storable->size(), 6u) << other;
+  }
 }
 #endif
 

@@ -525,7 +525,7 @@ TEST(Session, StrictModeAndUnknownTargetsAreRefusedByName) {
   EXPECT_TRUE(Session::create(program, {.precision = "fp16", .fallback = false}).ok());
   const Status precision = Session::create(program, {.precision = "fp17"}).status();
   EXPECT_EQ(precision.code(), Code::kInvalidArgument);
-  EXPECT_EQ(precision.message(), "precision 'fp17' is not one of fp32, fp16, bf16");
+  EXPECT_EQ(precision.message(), "precision 'fp17' is not one of fp32, fp16, bf16, auto");
   EXPECT_TRUE(Session::create(program, {.target = "cpu", .fallback = false}).ok());
 }
 

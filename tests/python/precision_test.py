@@ -7,6 +7,7 @@ that type is, and half as much again. Operators by themselves are held to their 
 from __future__ import annotations
 
 import copy
+import pickle
 import sys
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,7 +26,7 @@ import zoo
 from slices import rotating_slice
 
 TYPES = {"fp16": torch.float16, "bf16": torch.bfloat16}
-LEVELS = ("sse2", "avx2", "avx512", "avx512_bf16")
+LEVELS = ("sse2", "avx2", "avx512", "avx512_bf16", "amx_bf16")
 MODELS = ("mobilenet_v2", "noise_suppressor", "encoder")
 
 
@@ -103,6 +104,21 @@ def test_error_is_within_torchs_own(model: Model, precision: str) -> None:
         assert all(f"_{weights}_" in kernel for kernel in products if "packed" in kernel or "recurrent" in kernel)
 
 
+def test_auto_is_one_of_the_three(model: Model) -> None:
+    for target in ["cpu", *levels_here(model.program)]:
+        session = pn.Session(model.program, target, precision="auto")
+        assert session.precision in ("fp32", *TYPES)
+        same = pn.Session(model.program, target, precision=session.precision)
+        feed = model.feed(model.program)
+        for got, want in zip(session.run(feed).values(), same.run(feed).values(), strict=True):
+            assert np.array_equal(got, want)
+        if target in ("cpu:sse2", "cpu:avx2", "cpu:avx512"):
+            assert session.precision == "fp32"
+        if target == "cpu:amx_bf16":
+            assert session.precision == "bf16"
+        assert pickle.loads(pickle.dumps(session)).precision == session.precision
+
+
 def test_weights_take_half_the_memory(model: Model) -> None:
     def packed(precision: str) -> int:
         return pn.Session(model.program, "cpu", precision=precision).plan.constant_bytes
@@ -143,7 +159,7 @@ def test_compare_shows_every_precision(tmp_path: Path, capsys: pytest.CaptureFix
     assert found.targets == ["cpu", "cpu fp16", "cpu bf16"]
     assert found.ok, str(found)
     assert found.worst("cpu") < found.worst("cpu fp16") < found.worst("cpu bf16")
-    with pytest.raises(pn.InvalidArgument, match="precision 'fp8' is not one of fp32, fp16, bf16"):
+    with pytest.raises(pn.InvalidArgument, match="precision 'fp8' is not one of fp32, fp16, bf16, auto"):
         pn.compare(program, module, [feed], precision="fp8")
 
     program.save(tmp_path / "net.pnc")
@@ -156,7 +172,7 @@ def test_compare_shows_every_precision(tmp_path: Path, capsys: pytest.CaptureFix
     assert main(["bench", *common, "--runs", "1", "--precision", "fp32", "--precision", "bf16"]) == 0
     assert "cpu bf16 threads 1: median" in capsys.readouterr().out
     assert main(["run", *common, "--precision", "fp17"]) == 2
-    assert "'fp17' is not one of fp32, fp16, bf16" in capsys.readouterr().err
+    assert "'fp17' is not one of fp32, fp16, bf16, auto" in capsys.readouterr().err
 
 
 def test_a_session_says_its_precision() -> None:

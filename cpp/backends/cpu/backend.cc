@@ -48,6 +48,14 @@ class CpuBackend final : public Backend {
   bool stores_payloads(const TargetSpec& target) const override { return !target.variant.empty(); }
   bool checks_constants() const override { return true; }
 
+  /// What multiplies the most in the same time: bfloat16 on tiles or by dot products of pairs, halves on ARM64.
+  std::string_view fastest_precision(const TargetSpec& target) const override {
+    const Cpu set = mode_of(target).instruction_set;
+    if (cpu_includes(set, Cpu::amx_bf16)) return "bf16";
+    if (cpu_includes(set, Cpu::avx512_bf16) && cpu_pays(Cpu::avx512_bf16)) return "bf16";
+    return set >= Cpu::neon_dotprod ? "fp16" : "fp32";
+  }
+
   Result<std::unique_ptr<Executable>> compile(const Segment& segment, const TargetSpec& target) const override {
     return compile_cpu(segment, mode_of(target));
   }

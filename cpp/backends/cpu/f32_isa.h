@@ -194,8 +194,8 @@ using ElementOf = typename std::remove_cvref_t<decltype(isa)>::Element;
 
 // name##_avx512_bf16 and name##_amx_bf16, where rows are rounded too and pairs multiplied.
 #if defined(__x86_64__)
-#define PINNACE_KERNELS_BF16_PAIRS(name, make) \
-  extern const CpuKernel name##_avx512_bf16, name##_amx_bf16;      \
+#define PINNACE_KERNELS_BF16_PAIRS(name, make)                   \
+  extern const CpuKernel name##_avx512_bf16, name##_amx_bf16;    \
   const CpuKernel name##_avx512_bf16 = make<bf16_avx512_bf16>(); \
   const CpuKernel name##_amx_bf16 = make<bf16_amx_bf16>();
 #else

@@ -93,7 +93,7 @@ typedef struct pnc_spec {
 
 typedef struct pnc_options {
   const char* target;    /* "auto", "cpu", "cpu:avx2", …; NULL is "auto" */
-  const char* precision; /* "fp32", "fp16", "bf16"; NULL is "fp32" */
+  const char* precision; /* "fp32", "fp16", "bf16", "auto"; NULL is "fp32" */
   int32_t threads;       /* 0: as many as the process may use processors */
   int32_t no_fallback;   /* not 0: PNC_UNSUPPORTED rather than run a node elsewhere than asked */
 } pnc_options;

@@ -30,6 +30,8 @@ struct Options {
   /// Threads that one run may use, this one included. 0: as many as the process may use processors.
   int threads = 0;
   /// "fp32", "fp16" or "bf16": the smallest floats that float32 products read; all else, sums too, stays float32.
+  /// "auto": whichever is the fastest on each target: "bf16" with AMX and on AMD's processors that multiply bfloat16,
+  /// "fp16" on ARM64 that computes with halves, else "fp32", on GPUs too. Session::precision() says which.
   std::string precision = "fp32";
   /// False: kUnsupported, with every such node, rather than run a node elsewhere than asked; and kDeviceLost rather
   /// than go on without a device that was lost and, opened anew, lost again.
@@ -189,6 +191,9 @@ class Session {
   /// Runs and records what each node took. Events are in order of start.
   Result<std::vector<ProfileEvent>> profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs = {},
                                             const Finished& finished = {}, const RunOptions& options = {});
+
+  /// "fp32", "fp16" or "bf16": of what runs on the CPU, and what Options::precision "auto" became there.
+  std::string precision() const;
 
   /// Both are of the last run that succeeded, also while the next one is under way, which publishes its own at its end.
   std::vector<Placement> placement() const;

@@ -35,7 +35,9 @@ def option_parser() -> argparse.ArgumentParser:
         sub.add_argument("--target", action="append", help="cpu, cpu:avx2, …; may be given several times")
 
     def precision(sub: argparse.ArgumentParser, several: bool) -> None:
-        text = "fp32 (default), fp16 or bf16" + ("; may be given several times" if several else "")
+        text = "fp32 (default), fp16, bf16, or auto, the fastest of them" + (
+            "; may be given several times" if several else ""
+        )
         if several:
             sub.add_argument("--precision", action="append", help=text)
         else:

@@ -48,7 +48,8 @@ struct DepthwiseI8Kernels {
 
 extern const DepthwiseI8Kernels depthwise_i8_kernels_generic;
 #if defined(__x86_64__)
-extern const DepthwiseI8Kernels depthwise_i8_kernels_avx2, depthwise_i8_kernels_avx_vnni, depthwise_i8_kernels_avx512_vnni;
+extern const DepthwiseI8Kernels depthwise_i8_kernels_avx2, depthwise_i8_kernels_avx_vnni,
+    depthwise_i8_kernels_avx512_vnni;
 #endif
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
 extern const DepthwiseI8Kernels depthwise_i8_kernels_neon_dotprod, depthwise_i8_kernels_neon_i8mm;

@@ -58,8 +58,9 @@ bool model_loses_tiles() {
 
 void note_lost_tiles() {
   if (losses.fetch_add(1, std::memory_order_relaxed) > 0) return;
-  PINNACE_LOG_WARN("this machine lost AMX tiles while a product was computed, as virtual machines may; what is lost is "
-                   "computed again. PINNACE_CPU_ISA=avx512_bf16 does without tiles");
+  PINNACE_LOG_WARN(
+      "this machine lost AMX tiles while a product was computed, as virtual machines may; what is lost is "
+      "computed again. PINNACE_CPU_ISA=avx512_bf16 does without tiles");
 }
 int64_t lost_tiles() {
   return losses.load(std::memory_order_relaxed);

@@ -1,6 +1,6 @@
-// Matrix products on tile registers (AMX): what their two element types share, and how they are tested. Their bodies are
-// compiled for the set itself and, over a model of the tiles in memory, for the baseline, so that every processor can
-// check what they compute. Plain numbers only.
+// Matrix products on tile registers (AMX): what their two element types share, and how they are tested. Their bodies
+// are compiled for the set itself and, over a model of the tiles in memory, for the baseline, so that every processor
+// can check what they compute. Plain numbers only.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// Matrix products of pairs of bfloat16 on tile registers (gemm_f32_tiles.h, tile_product.h). A step sums the even and the
-// odd elements of a row apart, so that results differ in their last bits from those of dot products of pairs; they do not
-// depend on how rows are cut.
+// Matrix products of pairs of bfloat16 on tile registers (gemm_f32_tiles.h, tile_product.h). A step sums the even and
+// the odd elements of a row apart, so that results differ in their last bits from those of dot products of pairs; they
+// do not depend on how rows are cut.
 #include "backends/cpu/matmul/gemm_bf16_amx.h"
 #include "backends/cpu/matmul/gemm_f32_finish.h"
 #include "backends/cpu/matmul/tile_product.h"

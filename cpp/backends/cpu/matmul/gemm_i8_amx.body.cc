@@ -25,7 +25,8 @@ void add_sums(const GemmRowsI8& g, int64_t row, int rows, const int32_t* sums, u
   const auto* scales = reinterpret_cast<const float*>(g.b) + NV * V::kLanes;
   const I zero = V::all_shorts(g.store.zero), low = V::all_bytes(g.store.low), high = V::all_bytes(g.store.high);
   const bool clamps = g.store.low > 0 || g.store.high < 255;
-  const F least = V::all(static_cast<float>(-g.added.own.zero)), most = V::all(static_cast<float>(255 - g.added.own.zero));
+  const F least = V::all(static_cast<float>(-g.added.own.zero)),
+          most = V::all(static_cast<float>(255 - g.added.own.zero));
   const F scale = V::all(g.added.scale), reciprocal = V::all(1.0f / g.added.scale);
   const F own_scale = V::all(g.added.own.scale), other_scale = V::all(g.added.other.scale);
   const I other_zero = V::all(-g.added.other.zero);
@@ -113,12 +114,13 @@ __attribute__((noinline)) void panel(const GemmRowsI8& g) {
                     .next = reinterpret_cast<const char*>(g.b) + bytes,
                     .bytes = bytes};
   const auto nothing = [](int64_t, int64_t, int64_t) {};
-  for_tiles<Bytes>(p, g.a, g.a_run, g.M, g.runs, nothing, [&](const void* sums, int64_t run, int64_t row, int64_t rows) {
-    GemmRowsI8 one = g;
-    one.c += run * g.c_run;
-    if (one.added.at) one.added.at += run * g.added.run;
-    finish<V, NV>(one, as_sums, row, static_cast<int>(rows), static_cast<const int32_t*>(sums));
-  });
+  for_tiles<Bytes>(p, g.a, g.a_run, g.M, g.runs, nothing,
+                   [&](const void* sums, int64_t run, int64_t row, int64_t rows) {
+                     GemmRowsI8 one = g;
+                     one.c += run * g.c_run;
+                     if (one.added.at) one.added.at += run * g.added.run;
+                     finish<V, NV>(one, as_sums, row, static_cast<int>(rows), static_cast<const int32_t*>(sums));
+                   });
 }
 
 void rows(const GemmRowsI8& g, int32_t width) {

@@ -1,5 +1,5 @@
-// What follows a product of 8-bit integers: its sums are stored as such, or rounded to bytes, to which another image may be
-// added. Bodies include it.
+// What follows a product of 8-bit integers: its sums are stored as such, or rounded to bytes, to which another image
+// may be added. Bodies include it.
 #pragma once
 
 #include "backends/cpu/matmul/gemm_i8_tiles.h"

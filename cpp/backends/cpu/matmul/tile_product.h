@@ -1,10 +1,11 @@
-// The matrix product of tile registers (tiles.h), for elements of 4 bytes: quads of 8-bit integers or pairs of bfloat16.
-// Bodies include it. Up to two tiles of rows by up to two tiles of 16 columns are summed at a time, each step one tile
-// of weights deep; weights lie as the VNNI kernels pack them, [element][column], and rows are read where they lie.
+// The matrix product of tile registers (tiles.h), for elements of 4 bytes: quads of 8-bit integers or pairs of
+// bfloat16. Bodies include it. Up to two tiles of rows by up to two tiles of 16 columns are summed at a time, each step
+// one tile of weights deep; weights lie as the VNNI kernels pack them, [element][column], and rows are read where they
+// lie.
 //
-// A virtual machine that does not save tiles when it is interrupted would give wrong sums without a word. One tile, whose
-// number is not zero, is therefore loaded before a sum and looked at after it: where it is zero the sum is computed again,
-// and after some times by the model.
+// A virtual machine that does not save tiles when it is interrupted would give wrong sums without a word. One tile,
+// whose number is not zero, is therefore loaded before a sum and looked at after it: where it is zero the sum is
+// computed again, and after some times by the model.
 #pragma once
 
 #include "backends/cpu/simd/tiles.h"
@@ -13,8 +14,8 @@ namespace pinnace::cpu {
 namespace PINNACE_ISA {
 namespace {
 
-/// Rows of a run [0, M) cut into tiles of equal height, at most 16: the last one ends with the run, and begins within the
-/// one before it.
+/// Rows of a run [0, M) cut into tiles of equal height, at most 16: the last one ends with the run, and begins within
+/// the one before it.
 struct RowTiles {
   int64_t M, count, rows;
   explicit RowTiles(int64_t M_) : M(M_), count((M_ + 15) / 16), rows((M_ + count - 1) / count) {}
@@ -41,9 +42,9 @@ struct TilePanel {
   int64_t width;                  ///< 8, 16, 24 or 32 columns
   const char* next;               ///< the panel that follows, of as many bytes as this
   int64_t bytes;
-  int64_t rows;                   ///< of a tile
-  int64_t depth;                  ///< of a step
-  int64_t lines;                  ///< of 64 bytes that a step fetches of `next`
+  int64_t rows;   ///< of a tile
+  int64_t depth;  ///< of a step
+  int64_t lines;  ///< of 64 bytes that a step fetches of `next`
 };
 
 /// Numbers of the tile registers. Sums are 2 * (tile of rows) + (tile of columns).
@@ -158,12 +159,12 @@ struct TileProduct {
   friend struct TileProduct;
 };
 
-/// Every tile of `runs` runs of M rows, in pairs: finish(sums, run, first, rows) for some rows [first, first + rows) of a
-/// run at a time, with sums[rows][kSumColumns], each row once. ahead(run, first, rows), before, fetches what finish() will
-/// read beside them.
+/// Every tile of `runs` runs of M rows, in pairs: finish(sums, run, first, rows) for some rows [first, first + rows) of
+/// a run at a time, with sums[rows][kSumColumns], each row once. ahead(run, first, rows), before, fetches what finish()
+/// will read beside them.
 ///
-/// Runs that are rows of an image with its border between become one, whose sums of border pixels nobody wants, where that
-/// makes fewer tiles: 7 x 7 pixels are 4 tiles and not 7.
+/// Runs that are rows of an image with its border between become one, whose sums of border pixels nobody wants, where
+/// that makes fewer tiles: 7 x 7 pixels are 4 tiles and not 7.
 ///
 /// Tiles of weights and rows come from the second-level cache at half the speed of the products. A few pairs therefore
 /// take turns with steps whose weights stay in the first-level cache, 16 KB, and their sums too. (Granite Rapids, 128
@@ -205,9 +206,8 @@ void for_tiles(TilePanel p, const uint8_t* a, ptrdiff_t a_run, int64_t M, int64_
         pair.run[pair.tiles] = run;
         pair.tile[pair.tiles] = tile;
         pair.a[pair.tiles] = a + run * a_run + tiles.first(tile) * p.a_row;
-        wanted(run, tiles.first(tile), tiles.rows, [&](int64_t r, int64_t first, int64_t rows, int64_t) {
-          ahead(r, first, rows);
-        });
+        wanted(run, tiles.first(tile), tiles.rows,
+               [&](int64_t r, int64_t first, int64_t rows, int64_t) { ahead(r, first, rows); });
         if (++tile == tiles.count) tile = 0, ++run;
       }
     }

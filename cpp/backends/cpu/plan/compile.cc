@@ -39,8 +39,10 @@ std::string payload_notice(const PackedConstants& packed, const std::string& tar
 }
 
 /// A kernel's name as payloads have it. What the baseline packs differs from one architecture to the next, so its
-/// kernels are called "_sse2" or "_neon" there: "conv_nhwc_f32_sse2".
+/// kernels are called "_sse2" or "_neon" there: "conv_nhwc_f32_sse2". Tiles read what avx512_vnni packs.
 std::string packed_name(std::string_view kernel, CpuMode mode) {
+  constexpr std::string_view kTiles = "amx_int8", kTheirPacking = "avx512_vnni";
+  if (kernel.ends_with(kTiles)) return str_cat(kernel.substr(0, kernel.size() - kTiles.size()), kTheirPacking);
   const std::string_view generic = kernel_isa_name(Cpu::generic);
   if (!kernel.ends_with(generic)) return std::string(kernel);
   mode.instruction_set = Cpu::generic;

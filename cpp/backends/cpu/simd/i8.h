@@ -408,7 +408,8 @@ struct Quads : IntsOf<LANES> {
   }
   /// round_half_even(float32(sum) * m), where that is below 2^31.
   static inline I requantise(I sum, F m) { return Base::to_ints(Base::to_floats(sum) * m); }
-  /// The bytes of four rows, as to_bytes leaves them, of NV neighbouring registers of columns; `rows`, 1 to 4, are wanted.
+  /// The bytes of four rows, as to_bytes leaves them, of NV neighbouring registers of columns; `rows`, 1 to 4, are
+  /// wanted.
   template <int NV>
   static inline void store_columns(const I (&v)[NV], uint8_t* to, ptrdiff_t row, int rows) {
 #if PINNACE_LANES >= 16

@@ -3,8 +3,8 @@
 // what a machine that loses tiles leaves to do. Intel's Architecture Instruction Set Extensions Reference, chapter on
 // AMX, has what each instruction does.
 //
-// The compiler knows nothing of tile registers here, and neither keeps nor changes any: what is in them stays there from
-// one call to the next.
+// The compiler knows nothing of tile registers here, and neither keeps nor changes any: what is in them stays there
+// from one call to the next.
 #pragma once
 
 #include <cstddef>
@@ -109,8 +109,8 @@ struct ModelTiles {
         float parts[2] = {};
         for (int32_t k = 0; k < a.bytes; k += 4) {
           for (int32_t odd = 0; odd < 2; ++odd) {
-            parts[odd] = normal(__builtin_fmaf(widened(a.at[m] + k + 2 * odd), widened(b.at[k / 4] + n + 2 * odd),
-                                               parts[odd]));
+            parts[odd] =
+                normal(__builtin_fmaf(widened(a.at[m] + k + 2 * odd), widened(b.at[k / 4] + n + 2 * odd), parts[odd]));
           }
         }
         float total;
@@ -122,9 +122,7 @@ struct ModelTiles {
   }
 
  private:
-  static inline float normal(float v) {
-    return __builtin_fabsf(v) < 0x1p-126f ? __builtin_copysignf(0.0f, v) : v;
-  }
+  static inline float normal(float v) { return __builtin_fabsf(v) < 0x1p-126f ? __builtin_copysignf(0.0f, v) : v; }
   static inline float widened(const uint8_t* bf16) {
     uint16_t half;
     __builtin_memcpy(&half, bf16, 2);
