@@ -91,6 +91,14 @@ constexpr Case kCases[] = {
     {.inputs = "u8[1,30,9,8]{scale 0.05, zero 121};i8[33,10,3,3]{scale 0.01, zero 0};i32[33]", .attributes = "group=3, pads=[1,0,1,2], dilations=[1,2]", .output_quantization = "scale 0.06, zero 133", .why = "groups"},
     {.inputs = "i8[2,6,9]{scale 0.05, zero -7};i8[4,3,3]{scales [0.01,0.02,0.03,0.04], zeros [0,0,0,0], axis 0};i32[4]", .attributes = "group=2, strides=[2]", .output_quantization = "scale 0.06, zero 5", .why = "groups of three channels, scales of each"},
     {.inputs = "u8[1,3,4,5,3]{scale 0.05, zero 121};u8[2,3,2,2,2]{scale 0.01, zero 130};i32[2]", .attributes = "pads=[1,0,1,0,1,1]", .output_quantization = "scale 0.06, zero 133", .why = "volumes"},
+    {.inputs = "f32[2,21,37,1];f32[35,21,5,1];f32[35]", .attributes = "pads=[2,0,2,0], activation=\"relu\"", .tolerance = kF32, .why = "one pixel wide: rows are the product's rows"},
+    {.inputs = "f32[2,16,31,1];f32[24,8,3,3];f32[24]", .attributes = "group=2, pads=[1,1,1,1], strides=[2,1], dilations=[3,1]", .tolerance = kF32, .why = "one pixel wide under three columns of taps, of which two read padding"},
+    {.inputs = "f32[3,12,9,5];f32[33,12,2,5];f32[33]", .attributes = "activation=\"gelu\"", .tolerance = kF32, .why = "one column of outputs"},
+    {.inputs = "f32[5,24,4,4];f32[17,24,4,4];f32[17]", .tolerance = kF32, .why = "one output of each image: images are the product's rows"},
+    {.inputs = "f32[2,24,33,1];f32[24,1,5,1];f32[24]", .attributes = "group=24, pads=[2,0,2,0], activation=\"relu\"", .tolerance = kF32, .why = "depthwise, one pixel wide"},
+    {.inputs = "f32[1,19,41,1];f32[19,1,7,1]", .attributes = "group=19, pads=[6,0,6,0], strides=[3,1], dilations=[2,1]", .tolerance = kF32, .why = "depthwise, one pixel wide, strides and dilation"},
+    {.inputs = "u8[2,21,37,1]{scale 0.05, zero 121};i8[35,21,5,1]{scale 0.01, zero 0};i32[35]", .attributes = "pads=[2,0,2,0], activation=\"relu\"", .output_quantization = "scale 0.06, zero 133", .why = "one pixel wide"},
+    {.inputs = "i8[5,24,4,4]{scale 0.05, zero -7};i8[17,24,4,4]{scale 0.01, zero 0};i32[17]", .output_quantization = "scale 0.2, zero 5", .why = "one output of each image"},
 };
 PINNACE_CASES(conv, kCases)
 }  // namespace pinnace::testing

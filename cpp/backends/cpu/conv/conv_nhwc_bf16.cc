@@ -150,8 +150,14 @@ Status run(const KernelNode& node, const KernelContext& context, std::span<const
           isa.gemm->rows(g, static_cast<int32_t>(width));
           continue;
         }
-        g.M = y.size.w;
-        for (int64_t u = first; u < last; ++u) {
+        const bool column = y.size.w == 1;  // rows of one pixel are the product's rows
+        g.M = column ? last - first : y.size.w;
+        if (column) {
+          g.a_row = w.stride[1] * blocks.row / 2;
+          g.c_row = y.row;
+          g.residual_row = r.row;
+        }
+        for (int64_t u = first; u < last; u += column ? g.M : 1) {
           g.a = a + (u - first) * w.stride[1] * blocks.row / 2;
           g.c = y.at + channel + item * y.step + u * y.row;
           g.residual = adds ? r.at + channel + item * r.step + u * r.row : nullptr;

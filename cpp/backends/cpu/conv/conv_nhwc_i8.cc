@@ -98,7 +98,7 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
   }
 
   // Runs of output pixels that stand at one distance, in the input too: a row, or everything where nothing lies
-  // between.
+  // between. Outputs one pixel wide: the rows of an image, or images of one row.
   const bool pixels_only = w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1;
   const auto flat = [](const NhwcI8& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
   const bool one = pixels_only && flat(x) && flat(y) && (!adds || flat(r));
@@ -113,6 +113,8 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
                                       .unit_pixels = one ? 1 : length,
                                       .panels = panels},
                                      context.threads);
+
+  const bool column = y.size.w == 1 && !one, images = column && y.size.h == 1;
 
   const auto place = [&](const NhwcI8& i, int64_t unit, int64_t stride) {
     return i.at + (one ? unit * i.pitch : unit / y.size.h * i.step + unit % y.size.h * stride * i.row);
@@ -138,14 +140,19 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
       g.columns = static_cast<int32_t>(c.groups == 1 ? std::min(width, y.pitch - channel) : columns);
       g.store = store;
       g.added = added;
+      if (column) {
+        g.a_row = images ? x.step : g.a_run;
+        g.c_row = images ? y.step : y.row;
+        g.added.row = images ? r.step : r.row;
+      }
       // All rows of an image at once.
       for (int64_t u = first, next = 0; u < last; u = next) {
-        next = one ? last : std::min(last, (u / y.size.h + 1) * y.size.h);
+        next = one || images ? last : std::min(last, (u / y.size.h + 1) * y.size.h);
         g.a = place(x, u, w.stride[1]) + group * c.in_channels;
         g.c = place(y, u, 1) + channel;
         if (adds) g.added.at = place(r, u, 1) + channel;
-        g.M = one ? last - first : length;
-        g.runs = one ? 1 : next - u;
+        g.M = one ? last - first : column ? next - u : length;
+        g.runs = one || column ? 1 : next - u;
         tiles.rows(g, static_cast<int32_t>(width));
       }
     }

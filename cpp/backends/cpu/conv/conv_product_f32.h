@@ -111,6 +111,13 @@ class ConvRun {
           panel_elements(gemm, n, phase.K);
     g.c_row = plan_.step_x * y_.pitch;
     g.residual_row = r_.pitch;
+    // Outputs one pixel wide: the rows of an image, or images of one row, are the product's rows.
+    const bool column = y_.size.w == 1, images = column && y_.size.h == 1;
+    if (column) {
+      if (taps) g.a_row = images ? x_.step : plan_.stride_y * x_.row;
+      g.c_row = images ? y_.step : plan_.step_y * y_.row;
+      g.residual_row = images ? r_.step : r_.row;
+    }
     g.columns = static_cast<int32_t>(std::max(columns, adds_ ? std::min(store, r_.pitch - channel) : store));
     g.map = plan_.map;
     const T* a = x_.at + group * plan_.in_channels;
@@ -122,9 +129,13 @@ class ConvRun {
       return gemm.rows(g, static_cast<int32_t>(width));
     }
     g.M = (y_.size.w - phase.x + plan_.step_x - 1) / plan_.step_x;
-    for (int64_t u = first; u < last; ++u) {
-      const int64_t item = u / y_.size.h, row = u % y_.size.h;
-      if (row % plan_.step_y != phase.y) continue;
+    const int64_t together = images ? last : column ? y_.size.h : 1;  // rows of one product, from a multiple of it on
+    for (int64_t u = first, next = 0; u < last; u = next) {
+      next = std::min(last, (u / together + 1) * together);
+      const int64_t item = u / y_.size.h, above = u % y_.size.h;
+      const int64_t row = above + (phase.y + plan_.step_y - above % plan_.step_y) % plan_.step_y, left = next - u;
+      if (row - above >= left) continue;
+      if (column) g.M = (left - (row - above) + plan_.step_y - 1) / plan_.step_y;
       // Where no tap is, the panel's own zeros stand for the rows.
       g.a = taps ? a + item * x_.step + row / plan_.step_y * plan_.stride_y * x_.row : g.b + width;
       g.c = y_.at + channel + item * y_.step + row * y_.row + phase.x * y_.pitch;
