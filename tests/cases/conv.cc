@@ -97,8 +97,6 @@ constexpr Case kCases[] = {
     {.inputs = "f32[5,24,4,4];f32[17,24,4,4];f32[17]", .tolerance = kF32, .why = "one output of each image: images are the product's rows"},
     {.inputs = "f32[2,24,33,1];f32[24,1,5,1];f32[24]", .attributes = "group=24, pads=[2,0,2,0], activation=\"relu\"", .tolerance = kF32, .why = "depthwise, one pixel wide"},
     {.inputs = "f32[1,19,41,1];f32[19,1,7,1]", .attributes = "group=19, pads=[6,0,6,0], strides=[3,1], dilations=[2,1]", .tolerance = kF32, .why = "depthwise, one pixel wide, strides and dilation"},
-    {.inputs = "u8[2,21,37,1]{scale 0.05, zero 121};i8[35,21,5,1]{scale 0.01, zero 0};i32[35]", .attributes = "pads=[2,0,2,0], activation=\"relu\"", .output_quantization = "scale 0.06, zero 133", .why = "one pixel wide"},
-    {.inputs = "i8[5,24,4,4]{scale 0.05, zero -7};i8[17,24,4,4]{scale 0.01, zero 0};i32[17]", .output_quantization = "scale 0.2, zero 5", .why = "one output of each image"},
     {.inputs = "f32[1,21,9,11];f32[35,21,3,3];f32[35]", .attributes = "pads=[12,12,12,12], dilations=[12,12]", .tolerance = kF32, .why = "eight of nine taps read padding only"},
     {.inputs = "f32[2,21,28,27];f32[35,21,3,3];f32[35]", .attributes = "pads=[12,12,12,12], dilations=[12,12], activation=\"relu\"", .tolerance = kF32, .why = "taps that some outputs read, by rows and columns"},
     {.inputs = "f32[1,3,17,20];f32[35,3,2,5];f32[35]", .attributes = "pads=[9,13,9,13], dilations=[9,7], strides=[2,3]", .tolerance = kF32, .why = "dilations with strides"},
@@ -107,6 +105,12 @@ constexpr Case kCases[] = {
     {.inputs = "f32[1,24,2,3];f32[12,12,3,3];f32[12]", .attributes = "group=2, pads=[3,3,3,3], dilations=[2,2], strides=[2,2]", .tolerance = kF32, .why = "groups, outputs among padding"},
     {.inputs = "f32[1,6,2,7,9];f32[10,6,3,3,3];f32[10]", .attributes = "pads=[1,1,1,1,1,1]", .tolerance = kF32, .why = "volumes of two planes under three planes of taps"},
     {.inputs = "f32[1,6,5,4,3];f32[10,3,3,2,2];f32[10]", .attributes = "group=2, pads=[4,1,1,4,0,0], dilations=[4,1,1], strides=[2,1,1], activation=\"relu\"", .tolerance = kF32, .why = "volumes, planes of taps that read padding only"},
+    {.inputs = "u8[2,21,37,1]{scale 0.05, zero 121};i8[35,21,5,1]{scale 0.01, zero 0};i32[35]", .attributes = "pads=[2,0,2,0], activation=\"relu\"", .output_quantization = "scale 0.06, zero 133", .why = "one pixel wide"},
+    {.inputs = "i8[5,24,4,4]{scale 0.05, zero -7};i8[17,24,4,4]{scale 0.01, zero 0};i32[17]", .output_quantization = "scale 0.2, zero 5", .why = "one output of each image"},
+    {.inputs = "u8[2,21,13,9]{scale 0.05, zero 121};u8[35,21,3,3]{scale 0.01, zero 113};i32[35]", .attributes = "pads=[1,1,1,1], strides=[2,1], activation=\"relu\"", .output_quantization = "scale 0.06, zero 133", .why = "unsigned weights with a zero point"},
+    {.inputs = "i8[1,24,5,7]{scale 0.05, zero -7};u8[6,12,1,1]{scales [0.01,0.02,0.03,0.04,0.05,0.06], zeros [0,255,128,3,127,129], axis 0};i32[6]", .attributes = "group=2", .output_quantization = "scale 0.06, zero 5", .why = "groups, zero points of each channel"},
+    {.inputs = "u8[3,20,29,1]{scale 0.05, zero 3};i8[9,20,3,1]{scale 0.01, zero -11}", .attributes = "pads=[1,0,1,0]", .output_quantization = "scale 0.2, zero 100", .why = "one pixel wide, weights with a zero point"},
+    {.inputs = "u8[1,37,9,8]{scale 0.05, zero 121};u8[37,1,5,5]{scale 0.01, zero 100};i32[37]", .attributes = "group=37, pads=[2,2,2,2]", .output_quantization = "scale 0.06, zero 133", .why = "depthwise, a zero point of weights"},
 };
 PINNACE_CASES(conv, kCases)
 }  // namespace pinnace::testing

@@ -15,14 +15,24 @@ struct NhwcConv {
   int64_t block() const { return touching ? window.kernel[2] * in_channels : in_channels; }
   int64_t K() const { return blocks() * block(); }
 };
-/// The node's types and window were checked by the shape rule.
-NhwcConv nhwc_conv(const KernelNode& node);
+/// The node's types and window were checked by the shape rule. bias: which input it is, -1: the operator has none.
+NhwcConv nhwc_conv(const KernelNode& node, int bias = 2);
 
 /// True if the node is a convolution of NHWC-packed tensors, whatever its weights: shapes not empty, pads of at
 /// most 64.
-bool nhwc_conv_takes(const KernelNode& node);
+bool nhwc_conv_takes(const KernelNode& node, int bias);
+inline bool nhwc_conv_takes(const KernelNode& node) {
+  return nhwc_conv_takes(node, 2);
+}
+
+/// Elements of 8 bits of a block, those that fill up quads included.
+inline int64_t block_quads(const NhwcConv& c) {
+  const int64_t pixel = (c.in_channels + 3) / 4;
+  return c.touching ? c.window.kernel[2] * pixel : pixel;
+}
 
 /// Zeros (quantised: zero points) that taps read beyond the input.
+Border conv_border(const Window& w);
 Border conv_border(const KernelNode& node);
 /// Rows of input 0 that a row of the output is made of.
 RowWindow conv_reads_rows(const KernelNode& node);

@@ -3,8 +3,8 @@
 #include "backends/cpu/conv/conv_product_f32.h"
 
 namespace pinnace::cpu {
-NhwcConv nhwc_conv(const KernelNode& node) {
-  const auto window = check_convolution(node, 2);
+NhwcConv nhwc_conv(const KernelNode& node, int bias) {
+  const auto window = check_convolution(node, bias);
   assert(window.ok());
   const TensorType &x = node.input(0), &w = node.input(1);
   NhwcConv c{*window, node.attr_int("group"), w.shape[1].size, 0, false};
@@ -17,7 +17,10 @@ NhwcConv nhwc_conv(const KernelNode& node) {
 }
 
 Border conv_border(const KernelNode& node) {
-  const Window w = nhwc_conv(node).window;
+  return conv_border(nhwc_conv(node).window);
+}
+
+Border conv_border(const Window& w) {
   const auto beyond = [&](int d) {
     const int64_t last = (w.out[d] - 1) * w.stride[d] + (w.kernel[d] - 1) * w.dilation[d] - w.before[d];
     return static_cast<int32_t>(std::max<int64_t>(0, last - w.in[d] + 1));
@@ -46,10 +49,10 @@ RowWindow conv_reads_rows(const KernelNode& node) {
   return {w.stride[1], w.before[1], (w.kernel[1] - 1) * w.dilation[1] + 1};
 }
 
-bool nhwc_conv_takes(const KernelNode& node) {
+bool nhwc_conv_takes(const KernelNode& node, int bias) {
   if (!has_nhwc_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
-  if (node.input(2 < node.input_count() && node.has_input(2) ? 2 : 1).elements() == 0) return false;
-  const auto window = check_convolution(node, 2);
+  if (node.input(bias > 0 && node.has_input(bias) ? bias : 1).elements() == 0) return false;
+  const auto window = check_convolution(node, bias);
   // A border as wide as the image would be mostly zeros.
   return window.ok() && window->out_size() > 0 && window->before[1] <= 64 && window->before[2] <= 64 &&
          window->after[1] <= 64 && window->after[2] <= 64;
