@@ -37,6 +37,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[1,1,2];f32[1,1,2]", .attributes = "pads=[3,3]", .expect = "error take more than the size", .why = "pads beyond the result"},
     {.inputs = "i8[1,6,7]{scale 0.02, zero 12};i8[6,2,3]{scale 0.01, zero 0};i32[4]", .attributes = "group=2, strides=[2]",
      .output_quantization = "scale 0.05, zero 3", .why = "groups of lines"},
+    {.inputs = "f32[2,21,19,1];f32[21,13,4,1];f32[13]", .attributes = "strides=[2,1], pads=[1,0,1,0], activation=\"relu\"", .tolerance = kF32, .why = "one pixel wide"},
+    {.inputs = "u8[2,21,19,1]{scale 0.02, zero 120};i8[21,13,4,1]{scale 0.01, zero 0};i32[13]", .attributes = "strides=[2,1], pads=[1,0,1,0]", .output_quantization = "scale 0.02, zero 0", .why = "one pixel wide"},
 };
 PINNACE_CASES(conv_transpose, kCases)
 }  // namespace pinnace::testing

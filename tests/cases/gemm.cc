@@ -38,6 +38,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[1,1]{nan};f32[1,1]{1}", .attributes = "alpha=0.0", .expect = "f32[1,1]{nan}", .why = "alpha 0 does not hide NaN"},
     {.inputs = "i8[3,37]{scale 0.05, zero -7};i8[35,37]{scale 0.01, zero 0};i32[35]", .attributes = "trans_b=1", .output_quantization = "scale 0.06, zero 5", .why = "kernels of 8-bit weights"},
     {.inputs = "u8[3,37]{scale 0.05, zero 121};i8[35,37]{scale 0.01, zero 0};i32[35]", .attributes = "trans_b=1", .output_quantization = "scale 0.06, zero 133", .why = "kernels of 8-bit weights"},
+    {.inputs = "i8[3,37]{scale 0.05, zero -7};u8[3,37]{scales [0.01,0.02,0.03], zeros [1,128,250], axis 0};i32[3]", .attributes = "trans_b=1", .output_quantization = "scale 0.06, zero 5", .why = "zero points of each column"},
 };
 PINNACE_CASES(gemm, kCases)
 }  // namespace pinnace::testing

@@ -36,6 +36,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[1,2]{0,1};f32[2,1]{inf,1}", .expect = "f32[1,1]{nan}", .why = "0 times infinity"},
     {.inputs = "i8[2,5,37]{scale 0.05, zero -7};i8[37,35]{scale 0.01, zero 0};i32[35]", .output_quantization = "scale 0.06, zero 5", .why = "kernels of 8-bit weights"},
     {.inputs = "u8[2,5,37]{scale 0.05, zero 121};i8[37,35]{scale 0.01, zero 0};i32[35]", .output_quantization = "scale 0.06, zero 133", .why = "kernels of 8-bit weights"},
+    {.inputs = "u8[2,5,37]{scale 0.05, zero 121};u8[37,35]{scale 0.01, zero 140};i32[35]", .output_quantization = "scale 0.06, zero 133", .why = "unsigned weights with a zero point"},
 };
 PINNACE_CASES(mat_mul, kCases)
 }  // namespace pinnace::testing

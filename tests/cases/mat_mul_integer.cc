@@ -14,6 +14,8 @@ constexpr Case kCases[] = {
     {.inputs = "u8[1,2]{scale 0.5, zero 3}{1,2};u8[2,1]{2,3}", .expect = "error takes plain tensors only", .why = "scales would be lost"},
     {.inputs = "i8[2,5,37];i8[37,35];i8{-3}", .why = "kernels of 8-bit weights"},
     {.inputs = "u8[2,5,37];i8[37,35];u8{200}", .why = "kernels of 8-bit weights"},
+    {.inputs = "u8[2,5,37];u8[37,35];u8{200};u8{77}", .why = "unsigned weights with a zero point"},
+    {.inputs = "i8[59,37];u8[37,3];i8{-3};u8{0,255,128}", .why = "zero points of each column"},
 };
 PINNACE_CASES(mat_mul_integer, kCases)
 }  // namespace pinnace::testing

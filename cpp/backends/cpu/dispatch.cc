@@ -27,8 +27,8 @@ namespace pinnace::cpu {
 namespace {
 // Spelt in the lists as in the text form.
 [[maybe_unused]] constexpr DType f32 = DType::kF32, f16 = DType::kF16, bf16 = DType::kBF16, f64 = DType::kF64,
-                                 i8 = DType::kI8, u8 = DType::kU8, i32 = DType::kI32, i64 = DType::kI64,
-                                 any = kAnyDType;
+                                 i8 = DType::kI8, u8 = DType::kU8, i16 = DType::kI16, u16 = DType::kU16,
+                                 i32 = DType::kI32, i64 = DType::kI64, any = kAnyDType;
 
 struct Listed {
   CpuKernelLine line;

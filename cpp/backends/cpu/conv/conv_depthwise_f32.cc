@@ -69,10 +69,12 @@ void depthwise_part(const KernelContext& context, std::span<const TensorView> in
   const auto x = nhwc_of<T>(in[0], context.layouts[0]), y = nhwc_of<T>(out[0], context.layouts[in.size()]);
   const int64_t step = std::min<int64_t>(isa.depthwise->lanes, 8);
   const bool two = two_rows<isa>(w);
-  const auto run = [&](int64_t u, int32_t count) {
+  // Under one column of taps, outputs one pixel wide: rows take the place of pixels.
+  const bool column = y.size.w == 1 && w.kernel[2] == 1;
+  const auto run = [&](int64_t u, int64_t count) {
     const int64_t item = u / y.size.h, row = u % y.size.h;
     DepthwiseRows<T> d{};
-    d.rows = count;
+    d.rows = column ? 1 : static_cast<int32_t>(count);
     d.y_row = w.dilation[1] * y.row;
     d.x = x.at + item * x.step + (row * w.stride[1] - w.before[1]) * x.row - w.before[2] * x.pitch + channel;
     d.pitch = x.pitch;
@@ -87,12 +89,26 @@ void depthwise_part(const KernelContext& context, std::span<const TensorView> in
     d.stride_x = static_cast<int32_t>(w.stride[2]);
     d.dilation_x = static_cast<int32_t>(w.dilation[2]);
     d.map = plan.map;
+    if (column) {
+      d.pitch = x.row;
+      d.y_pitch = y.row;
+      d.out_w = count;
+      d.kernel_h = 1;
+      d.kernel_w = static_cast<int32_t>(w.kernel[1]);
+      d.stride_x = static_cast<int32_t>(w.stride[1]);
+      d.dilation_x = static_cast<int32_t>(w.dilation[1]);
+    }
     isa.depthwise->rows(d);
   };
   // Rows that share taps stand a dilation apart.
   const int64_t apart = w.dilation[1];
   for (int64_t u = first; u < last;) {
     const int64_t end = std::min(last, (u / y.size.h + 1) * y.size.h);
+    if (column) {
+      run(u, end - u);
+      u = end;
+      continue;
+    }
     const int64_t pairs = two ? std::clamp<int64_t>(end - u - apart, 0, apart) : 0;
     const int64_t done = std::min(apart, end - u);
     for (int64_t i = 0; i < done; ++i) run(u + i, i < pairs ? 2 : 1);

@@ -5,17 +5,45 @@
 #include <cstring>
 #include <new>
 
-#include "backends/cpu/matmul/gemm_f32.h"
+#include "backends/cpu/conv/conv_nhwc.h"
 #include "backends/cpu/pace.h"
-#include "ops/convolution.h"
 
 namespace pinnace::cpu {
 namespace {
 
+/// Columns [first, last), which are whole planes of outputs, and the planes of taps [taps.first, taps.last) that they
+/// read within the image. Products of other planes are left out.
+struct VolumePart {
+  TapRange taps;
+  int64_t first, last;
+  int64_t K;
+};
+
 struct ConvShape {
   Window window;
   int64_t batch, groups, in_channels, out_channels, K, columns;  // channels per group
+  int64_t part_count = 1;  ///< VolumePart[part_count] follow a plan, then where each part's in_channels blocks begin
+  const VolumePart* parts() const { return reinterpret_cast<const VolumePart*>(this + 1); }
+  VolumePart* parts() { return reinterpret_cast<VolumePart*>(this + 1); }
+  const ptrdiff_t* blocks(const VolumePart& part) const {
+    return reinterpret_cast<const ptrdiff_t*>(parts() + part_count) + (&part - parts()) * in_channels;
+  }
+  /// Weights of a channel that such a part reads, which touch.
+  int64_t block(const VolumePart& part) const {
+    return (part.taps.last - part.taps.first) * window.kernel[1] * window.kernel[2];
+  }
 };
+
+/// Whether planes of outputs are told apart by the planes of taps that they read: where that saves a twentieth.
+bool in_parts(const Window& w) {
+  int64_t products = 0;
+  bool none = false;
+  each_tap_range(w, 0, true, [&](const TapRange& r) {
+    products += (r.end - r.begin) * (r.last - r.first);
+    none |= r.last == r.first;
+  });
+  return !none && static_cast<double>(products) <= 0.95 * static_cast<double>(w.out[0] * w.kernel[0]);
+}
 
 ConvShape shape_of(const KernelNode& node) {
   const auto window = check_convolution(node, 2);
@@ -27,11 +55,25 @@ ConvShape shape_of(const KernelNode& node) {
   return s;
 }
 
-int64_t shape_plan_bytes(const KernelNode&) {
-  return sizeof(ConvShape);
+int64_t shape_plan_bytes(const KernelNode& node) {
+  const ConvShape s = shape_of(node);
+  int64_t parts = 0;
+  each_tap_range(s.window, 0, in_parts(s.window), [&](const TapRange&) { ++parts; });
+  return static_cast<int64_t>(sizeof(ConvShape)) +
+         parts * (static_cast<int64_t>(sizeof(VolumePart)) + s.in_channels * static_cast<int64_t>(sizeof(ptrdiff_t)));
 }
 void plan_shape(const KernelNode& node, const Layout*, std::byte* to) {
-  new (to) ConvShape(shape_of(node));
+  auto& s = *new (to) ConvShape(shape_of(node));
+  const int64_t plane = s.window.out[1] * s.window.out[2], taps = s.window.kernel[1] * s.window.kernel[2];
+  s.part_count = 0;
+  each_tap_range(s.window, 0, in_parts(s.window), [&](const TapRange& r) {
+    const int64_t K = s.in_channels * (r.last - r.first) * taps;
+    new (s.parts() + s.part_count++) VolumePart{r, r.begin * plane, r.end * plane, K};
+  });
+  auto* block = reinterpret_cast<ptrdiff_t*>(s.parts() + s.part_count);
+  for (const VolumePart& part : std::span(s.parts(), static_cast<size_t>(s.part_count))) {
+    for (int64_t c = 0; c < s.in_channels; ++c) *block++ = (c * s.window.kernel[0] + part.taps.first) * taps;
+  }
 }
 const ConvShape& planned_shape(const KernelContext& context) {
   return *reinterpret_cast<const ConvShape*>(context.plan);
@@ -74,10 +116,11 @@ Status conv_pack(const KernelNode& node, std::byte* packed) {
 
 /// Gathers columns [first, first + width) of one group into a panel as GemmRowsF32 wants it: a row of zeros, in the
 /// bias's place, then [K][width]. Columns past the last are zero.
-void gather_panel(const ConvShape& s, const float* x, int64_t first, int64_t width, float* panel) {
+void gather_panel(const ConvShape& s, const VolumePart& part, const float* x, int64_t first, int64_t width,
+                  float* panel) {
   const Window& w = s.window;
-  const int64_t in_size = w.in_size(), count = std::min(width, s.columns - first);
-  std::memset(panel, 0, sizeof(float) * static_cast<size_t>(count < width ? (1 + s.K) * width : width));
+  const int64_t in_size = w.in_size(), count = std::min(width, part.last - first);
+  std::memset(panel, 0, sizeof(float) * static_cast<size_t>(count < width ? (1 + part.K) * width : width));
   panel += width;
   if (w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1 && w.stride[0] == 1 && s.columns == in_size) {
     for (int64_t c = 0; c < s.K; ++c) {
@@ -88,7 +131,7 @@ void gather_panel(const ConvShape& s, const float* x, int64_t first, int64_t wid
   float* to = panel;
   for (int64_t c = 0; c < s.in_channels; ++c) {
     const float* plane = x + c * in_size;
-    for (int64_t kz = 0; kz < w.kernel[0]; ++kz) {
+    for (int64_t kz = part.taps.first; kz < part.taps.last; ++kz) {
       for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
         for (int64_t kx = 0; kx < w.kernel[2]; ++kx, to += width) {
           // Runs of columns within one output row.
@@ -128,6 +171,7 @@ void gather_panel(const ConvShape& s, const float* x, int64_t first, int64_t wid
 /// product is added.
 struct ConvProduct {
   const ConvShape& s;
+  const VolumePart& part;
   const GemmTilesF32& tiles;
   const float* weights;  ///< [out_channels, K], rows weights_row() apart
   const float* bias;     ///< [out_channels] or null
@@ -142,7 +186,8 @@ struct ConvProduct {
   /// over ascending k, whatever is cut where.
   void block(int64_t m0, int64_t m1, int64_t first, int64_t count, const float* panels) const {
     const ptrdiff_t zero = 0, row = weights_row(s);
-    const int64_t rows = std::max<int64_t>(1, kWeightFloats / s.K / 42) * 42;  // whole tiles, of 6 rows or of 14
+    const bool whole = part.K == s.K;
+    const int64_t rows = std::max<int64_t>(1, kWeightFloats / part.K / 42) * 42;  // whole tiles, of 6 rows or of 14
     for (int64_t m = m0; m < m1; m += rows) {
       const int64_t last = std::min(m1, m + rows);
       for (int64_t i = m; bias && i < last; ++i) std::fill_n(y + i * s.columns + first, count, bias[i]);
@@ -151,10 +196,10 @@ struct ConvProduct {
         GemmRowsF32 g{};
         g.a = weights + m * row;
         g.a_row = row;
-        g.blocks = &zero;
-        g.block_count = 1;
-        g.k = s.K;
-        g.b = panels + panel_floats(tiles, n, s.K);
+        g.blocks = whole ? &zero : s.blocks(part);
+        g.block_count = whole ? 1 : s.in_channels;
+        g.k = whole ? s.K : s.block(part);
+        g.b = panels + panel_floats(tiles, n, part.K);
         g.c = y + m * s.columns + first + n;
         g.c_row = s.columns;
         g.residual = bias ? g.c : nullptr;
@@ -185,47 +230,53 @@ template <const F32Isa& isa>
 Status conv_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   const ConvShape& s = planned_shape(context);
-  const GemmTilesF32& tiles = *isa.gemm;
   const UnaryF32 map = fused_unary(node);
   auto* scratch = reinterpret_cast<float*>(context.scratch);
   const float* weights = context.packed ? reinterpret_cast<const float*>(context.packed) : in[1].data<float>();
   const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
-  const int64_t blocks = (s.columns + kBlockColumns - 1) / kBlockColumns;
+  /// One group of one image, the outputs of one part.
+  const auto run = [&](int64_t n, int64_t g, const VolumePart& part) {
+    const float* x = in[0].data<float>() + (n * s.groups + g) * s.in_channels * s.window.in_size();
+    const ConvProduct product{s,
+                              part,
+                              *isa.gemm,
+                              weights + g * s.out_channels * weights_row(s),
+                              bias ? bias + g * s.out_channels : nullptr,
+                              out[0].data<float>() + (n * s.groups + g) * s.out_channels * s.columns,
+                              map};
+    // Panels of columns [from, to) of `count` that begin at column `first`.
+    const auto gather = [&](int64_t first, int64_t count, int64_t from, int64_t to, float* panels) {
+      const GemmTilesF32& tiles = *isa.gemm;
+      for (int64_t p = from; p < to; p += tiles.nr) {
+        gather_panel(s, part, x, first + p, panel_width(tiles, p, count), panels + panel_floats(tiles, p, part.K));
+      }
+    };
+    const int64_t columns = part.last - part.first;
+    if (gathers_all(s)) {
+      const int64_t width = isa.gemm->nr;
+      context.parallel((columns + width - 1) / width, [&](int64_t p) {
+        gather(part.first, columns, p * width, std::min(columns, (p + 1) * width), scratch);
+      });
+      const int64_t rows = (s.out_channels + 16 * 14 - 1) / (16 * 14) * 14;  // at most 16 tasks of whole tiles
+      context.parallel((s.out_channels + rows - 1) / rows, [&](int64_t t) {
+        product.block(t * rows, std::min(s.out_channels, (t + 1) * rows), part.first, columns, scratch);
+      });
+      return;
+    }
+    const int64_t blocks = (columns + kBlockColumns - 1) / kBlockColumns;
+    const int64_t tasks = std::min<int64_t>(context.threads, blocks);
+    context.parallel(tasks, [&](int64_t t) {
+      float* own = scratch + t * ConvProduct::floats(s, *isa.gemm, kBlockColumns);
+      for (int64_t block = blocks * t / tasks; block < blocks * (t + 1) / tasks && !loop_stops(); ++block) {
+        const int64_t first = part.first + block * kBlockColumns, count = std::min(part.last - first, kBlockColumns);
+        gather(first, count, 0, count, own);
+        product.block(0, s.out_channels, first, count, own);
+      }
+    });
+  };
   for (int64_t n = 0; n < s.batch; ++n) {
     for (int64_t g = 0; g < s.groups; ++g) {
-      const float* x = in[0].data<float>() + (n * s.groups + g) * s.in_channels * s.window.in_size();
-      const ConvProduct product{s,
-                                tiles,
-                                weights + g * s.out_channels * weights_row(s),
-                                bias ? bias + g * s.out_channels : nullptr,
-                                out[0].data<float>() + (n * s.groups + g) * s.out_channels * s.columns,
-                                map};
-      // Panels of columns [from, to) of `count` that begin at column `first`.
-      const auto gather = [&](int64_t first, int64_t count, int64_t from, int64_t to, float* panels) {
-        for (int64_t p = from; p < to; p += tiles.nr) {
-          gather_panel(s, x, first + p, panel_width(tiles, p, count), panels + panel_floats(tiles, p, s.K));
-        }
-      };
-      if (gathers_all(s)) {
-        const int64_t panels = (s.columns + tiles.nr - 1) / tiles.nr;
-        context.parallel(panels, [&](int64_t p) {
-          gather(0, s.columns, p * tiles.nr, std::min(s.columns, (p + 1) * tiles.nr), scratch);
-        });
-        const int64_t rows = (s.out_channels + 16 * 14 - 1) / (16 * 14) * 14;  // at most 16 tasks of whole tiles
-        context.parallel((s.out_channels + rows - 1) / rows, [&](int64_t t) {
-          product.block(t * rows, std::min(s.out_channels, (t + 1) * rows), 0, s.columns, scratch);
-        });
-      } else {
-        const int64_t tasks = std::min<int64_t>(context.threads, blocks);
-        context.parallel(tasks, [&](int64_t t) {
-          float* own = scratch + t * ConvProduct::floats(s, tiles, kBlockColumns);
-          for (int64_t block = blocks * t / tasks; block < blocks * (t + 1) / tasks && !loop_stops(); ++block) {
-            const int64_t first = block * kBlockColumns, count = std::min(s.columns - first, kBlockColumns);
-            gather(first, count, 0, count, own);
-            product.block(0, s.out_channels, first, count, own);
-          }
-        });
-      }
+      for (int64_t p = 0; p < s.part_count; ++p) run(n, g, s.parts()[p]);
     }
   }
   return {};

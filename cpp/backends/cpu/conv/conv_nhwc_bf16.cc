@@ -150,13 +150,19 @@ Status run(const KernelNode& node, const KernelContext& context, std::span<const
           isa.gemm->rows(g, static_cast<int32_t>(width));
           continue;
         }
-        g.M = y.size.w;
-        // Rows of outputs as runs of one call, where the tiles take them.
-        g.runs = isa.gemm->takes_runs ? last - first : 1;
-        g.a_run = w.stride[1] * blocks.row / 2;
-        g.c_run = y.row;
-        g.residual_run = r.row;
-        for (int64_t u = first; u < last; u += g.runs) {
+        const bool column = y.size.w == 1;  // rows of one pixel are the product's rows
+        g.M = column ? last - first : y.size.w;
+        if (column) {
+          g.a_row = w.stride[1] * blocks.row / 2;
+          g.c_row = y.row;
+          g.residual_row = r.row;
+        } else if (isa.gemm->takes_runs) {
+          g.runs = last - first;
+          g.a_run = w.stride[1] * blocks.row / 2;
+          g.c_run = y.row;
+          g.residual_run = r.row;
+        }
+        for (int64_t u = first; u < last; u += column ? g.M : g.runs) {
           g.a = a + (u - first) * w.stride[1] * blocks.row / 2;
           g.c = y.at + channel + item * y.step + u * y.row;
           g.residual = adds ? r.at + channel + item * r.step + u * r.row : nullptr;

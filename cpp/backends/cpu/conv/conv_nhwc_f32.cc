@@ -3,8 +3,8 @@
 #include "backends/cpu/conv/conv_product_f32.h"
 
 namespace pinnace::cpu {
-NhwcConv nhwc_conv(const KernelNode& node) {
-  const auto window = check_convolution(node, 2);
+NhwcConv nhwc_conv(const KernelNode& node, int bias) {
+  const auto window = check_convolution(node, bias);
   assert(window.ok());
   const TensorType &x = node.input(0), &w = node.input(1);
   NhwcConv c{*window, node.attr_int("group"), w.shape[1].size, 0, false};
@@ -17,7 +17,10 @@ NhwcConv nhwc_conv(const KernelNode& node) {
 }
 
 Border conv_border(const KernelNode& node) {
-  const Window w = nhwc_conv(node).window;
+  return conv_border(nhwc_conv(node).window);
+}
+
+Border conv_border(const Window& w) {
   const auto beyond = [&](int d) {
     const int64_t last = (w.out[d] - 1) * w.stride[d] + (w.kernel[d] - 1) * w.dilation[d] - w.before[d];
     return static_cast<int32_t>(std::max<int64_t>(0, last - w.in[d] + 1));
@@ -25,15 +28,31 @@ Border conv_border(const KernelNode& node) {
   return {static_cast<int32_t>(w.before[1]), static_cast<int32_t>(w.before[2]), beyond(1), beyond(2)};
 }
 
+Inside inside_of([[maybe_unused]] const Window& w) {
+#if defined(__x86_64__)
+  const auto pays = [&](size_t d) {
+    // Each range's products count as one row more: their weights are read again.
+    double all = static_cast<double>(w.out[d] + 1) * static_cast<double>(w.kernel[d]), some = 0;
+    each_tap_range(w, d, true, [&](const TapRange& r) {
+      some += static_cast<double>(r.end - r.begin + 1) * static_cast<double>(r.last - r.first);
+    });
+    return some <= 0.8 * all;
+  };
+  return {pays(1), pays(2)};
+#else
+  return {false, false};
+#endif
+}
+
 RowWindow conv_reads_rows(const KernelNode& node) {
   const Window w = nhwc_conv(node).window;
   return {w.stride[1], w.before[1], (w.kernel[1] - 1) * w.dilation[1] + 1};
 }
 
-bool nhwc_conv_takes(const KernelNode& node) {
+bool nhwc_conv_takes(const KernelNode& node, int bias) {
   if (!has_nhwc_sizes(node.input(0)) || node.input(0).elements() == 0 || node.input(1).elements() == 0) return false;
-  if (node.input(2 < node.input_count() && node.has_input(2) ? 2 : 1).elements() == 0) return false;
-  const auto window = check_convolution(node, 2);
+  if (node.input(bias > 0 && node.has_input(bias) ? bias : 1).elements() == 0) return false;
+  const auto window = check_convolution(node, bias);
   // A border as wide as the image would be mostly zeros.
   return window.ok() && window->out_size() > 0 && window->before[1] <= 64 && window->before[2] <= 64 &&
          window->after[1] <= 64 && window->after[2] <= 64;
@@ -104,8 +123,34 @@ Status pack(const KernelNode& node, std::byte* packed) {
   return {};
 }
 
+/// Calls f(rows of outputs, columns of outputs, blocks, pixels of a block) for every phase.
+template <class F>
+void each_phase(const NhwcConv& c, F f) {
+  const Inside inside = inside_of(c.window);
+  each_tap_range(c.window, 1, inside.down, [&](const TapRange& down) {
+    each_tap_range(c.window, 2, inside.across, [&](const TapRange& across) {
+      const int64_t rows = down.last - down.first, taps = across.last - across.first;
+      f(down, across, taps == 0 ? 0 : c.touching ? rows : rows * taps, c.touching ? taps : 1);
+    });
+  });
+}
+
+/// Zeros that taps read beyond the input: none where phases leave these taps out.
+Border product_border(const KernelNode& node) {
+  Border border = conv_border(node);
+  const Inside inside = inside_of(nhwc_conv(node).window);
+  if (inside.down) border.top = border.bottom = 0;
+  if (inside.across) border.left = border.right = 0;
+  return border;
+}
+
 int64_t conv_plan_bytes(const KernelNode& node) {
-  return ConvPlan::bytes(1, nhwc_conv(node).blocks());
+  int64_t phases = 0, blocks = 0;
+  each_phase(nhwc_conv(node), [&](const TapRange&, const TapRange&, int64_t count, int64_t) {
+    ++phases;
+    blocks += count;
+  });
+  return ConvPlan::bytes(phases, 2 * blocks);
 }
 
 void conv_plan(const KernelNode& node, const Layout* layouts, std::byte* to) {
@@ -114,21 +159,39 @@ void conv_plan(const KernelNode& node, const Layout* layouts, std::byte* to) {
   auto* plan = new (to) ConvPlan{.groups = c.groups,
                                  .in_channels = c.in_channels,
                                  .out_channels = c.out_channels,
-                                 .block = c.block(),
                                  .stride_y = w.stride[1],
                                  .stride_x = w.stride[2],
                                  .step_y = 1,
                                  .step_x = 1,
-                                 .phase_count = 1,
+                                 .phase_count = 0,
+                                 .weight_rows_at = 0,
                                  .map = fused_unary(node)};
-  new (plan->phases()) ConvPhase{.y = 0, .x = 0, .first_block = 0, .block_count = c.blocks(), .K = c.K(), .packed = 0};
+  int64_t blocks = 0;
+  each_phase(c, [&](const TapRange& down, const TapRange& across, int64_t count, int64_t pixels) {
+    new (plan->phases() + plan->phase_count++) ConvPhase{.y = down.begin,
+                                                         .x = across.begin,
+                                                         .end_y = down.end,
+                                                         .end_x = across.end,
+                                                         .first_block = blocks,
+                                                         .block_count = count,
+                                                         .block = pixels * c.in_channels,
+                                                         .K = c.K(),
+                                                         .packed = 0};
+    blocks += count;
+  });
+  const Inside inside = inside_of(w);
+  if (inside.down || inside.across) plan->weight_rows_at = blocks;
   const ptrdiff_t row = nhwc_row(node.input(0), layouts[0]), pitch = layouts[0].pitch;
-  ptrdiff_t* block = plan->blocks();
-  for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
-    for (int64_t kx = 0; kx < (c.touching ? 1 : w.kernel[2]); ++kx) {
-      *block++ = (ky * w.dilation[1] - w.before[1]) * row + (kx * w.dilation[2] - w.before[2]) * pitch;
+  ptrdiff_t *block = plan->blocks(), *weight_row = block + blocks;
+  each_phase(c, [&](const TapRange& down, const TapRange& across, int64_t count, int64_t pixels) {
+    for (int64_t i = 0; i < count; ++i, ++block, ++weight_row) {
+      const int64_t taps = (across.last - across.first) / pixels;
+      const int64_t ky = down.first + i / taps, kx = across.first + i % taps;
+      const int64_t x = across.begin * w.stride[2] + kx * w.dilation[2] - w.before[2];
+      *block = (ky * w.dilation[1] - w.before[1]) * row + x * pitch;
+      *weight_row = (ky * w.kernel[2] + kx) * c.in_channels;
     }
-  }
+  });
 }
 
 template <const auto& isa>
@@ -155,7 +218,7 @@ constexpr CpuKernel make_conv() {
           .layouts = Layouts::kNhwc,
           .nhwc_inputs = 0b1,
           .fuses = kFusesResidual,
-          .border = conv_border,
+          .border = product_border,
           .precision = isa.precision,
           .error = kSumError<isa>,
           .plan_bytes = conv_plan_bytes,

@@ -10,17 +10,17 @@
 namespace pinnace::cpu {
 namespace {
 
-bool conv_takes(const KernelNode& node) {
+/// Whatever the weights' zero points.
+bool operands_fit(const KernelNode& node) {
   const TensorType &x = node.input(0), &w = node.input(1);
   const auto& residual = node.fusion().residual;
-  return fits_nhwc_i8(x) && signed_weights(w) && (!residual || fits_nhwc_i8(*residual->addend.view.type)) &&
-         nhwc_conv_takes(node);
+  return fits_nhwc_i8(x) && w.quantized() && (w.dtype == DType::kI8 || w.dtype == DType::kU8) &&
+         (!residual || fits_nhwc_i8(*residual->addend.view.type)) && nhwc_conv_takes(node);
 }
 
-/// Elements of a block, those that fill up quads included.
-int64_t block_quads(const NhwcConv& c) {
-  const int64_t pixel = (c.in_channels + 3) / 4;
-  return c.touching ? c.window.kernel[2] * pixel : pixel;
+template <const I8Isa& isa>
+bool conv_takes(const KernelNode& node) {
+  return operands_fit(node) && weights_fit(*isa.gemm, node.input(1));
 }
 
 /// What sums of products become: the result, whose declared type the node gives, or what a residual is added to.
@@ -34,13 +34,25 @@ Requantize requantize_of(const KernelNode& node) {
   return Requantize(node.input(0), node.input(1), y, *activation);
 }
 
+/// Bytes of all groups' panels.
+int64_t conv_panel_bytes(const GemmTilesI8& gemm, const NhwcConv& c) {
+  return c.groups * panel_bytes(padded_columns(gemm, c.out_channels), c.blocks() * block_quads(c));
+}
+/// Bytes of the panel that sums rows, which is narrow.
+int64_t ones_bytes(const GemmTilesI8& gemm, const NhwcConv& c) {
+  return panel_bytes(gemm.step, c.blocks() * block_quads(c));
+}
+
 template <const I8Isa& isa>
 int64_t conv_packed_bytes(const KernelNode& node) {
   const NhwcConv c = nhwc_conv(node);
-  return c.groups * panel_bytes(padded_columns(*isa.gemm, c.out_channels), c.blocks() * block_quads(c));
+  const int64_t bytes = conv_panel_bytes(*isa.gemm, c);
+  if (signed_weights(node.input(1))) return bytes;
+  return bytes + ones_bytes(*isa.gemm, c) + c.groups * padded_columns(*isa.gemm, c.out_channels) * 4;
 }
 
-/// [group][panel], elements in order of (ky, kx, channel).
+/// [group][panel], elements in order of (ky, kx, channel). Weights with zero points: then a panel whose first column is
+/// of ones, and zero points, [group][column].
 template <const I8Isa& isa>
 Status conv_pack(const KernelNode& node, std::byte* packed) {
   const NhwcConv c = nhwc_conv(node);
@@ -61,11 +73,28 @@ Status conv_pack(const KernelNode& node, std::byte* packed) {
                              std::min(width, c.out_channels - n), width, c.blocks(), block_quads(c), weight, packed);
     }
   }
+  if (signed_weights(node.input(1))) return {};
+  const auto one = [&](int64_t, int64_t k) { return static_cast<int8_t>(k % pixel < c.in_channels ? 1 : 0); };
+  packed = pack_panel_i8(*isa.gemm, requantize, nullptr, nhwc_zero(node.input(0)), 0, 1, isa.gemm->step, c.blocks(),
+                         block_quads(c), one, packed);
+  auto* zero = reinterpret_cast<int32_t*>(packed);
+  for (int64_t g = 0; g < c.groups; ++g) {
+    for (int64_t n = 0; n < padded_columns(*isa.gemm, c.out_channels); ++n) {
+      *zero++ = n < c.out_channels ? signed_zero(node.input(1), g * c.out_channels + n) : 0;
+    }
+  }
   return {};
 }
 
+int64_t table_bytes(const NhwcConv& c) {
+  return c.blocks() * static_cast<int64_t>(sizeof(ptrdiff_t));
+}
+
+/// Where rows lie, then sums of rows, [group][output pixel].
 int64_t conv_scratch_bytes(const KernelNode& node, int) {
-  return nhwc_conv(node).blocks() * static_cast<int64_t>(sizeof(ptrdiff_t));
+  const NhwcConv c = nhwc_conv(node);
+  if (signed_weights(node.input(1))) return table_bytes(c);
+  return table_bytes(c) + c.groups * node.input(0).shape[0].size * c.window.out_size() * 4;
 }
 
 template <const I8Isa& isa>
@@ -98,7 +127,7 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
   }
 
   // Runs of output pixels that stand at one distance, in the input too: a row, or everything where nothing lies
-  // between.
+  // between. Outputs one pixel wide: the rows of an image, or images of one row.
   const bool pixels_only = w.taps() == 1 && w.stride[1] == 1 && w.stride[2] == 1;
   const auto flat = [](const NhwcI8& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
   const bool one = pixels_only && flat(x) && flat(y) && (!adds || flat(r));
@@ -114,9 +143,47 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
                                       .panels = panels},
                                      context.threads);
 
+  const bool column = y.size.w == 1 && !one, images = column && y.size.h == 1;
+
   const auto place = [&](const NhwcI8& i, int64_t unit, int64_t stride) {
     return i.at + (one ? unit * i.pitch : unit / y.size.h * i.step + unit % y.size.h * stride * i.row);
   };
+
+  // All rows of an image at once: f(g, unit) with g ready but for its results.
+  const auto each_run = [&](GemmRowsI8& g, int64_t group, int64_t first, int64_t last, auto f) {
+    g.a_row = w.stride[2] * x.pitch;
+    g.a_run = w.stride[1] * x.row;
+    if (column) g.a_row = images ? x.step : g.a_run;
+    g.blocks = blocks;
+    g.block_count = c.blocks();
+    g.quads = quads;
+    for (int64_t u = first, next = 0; u < last; u = next) {
+      next = one || images ? last : std::min(last, (u / y.size.h + 1) * y.size.h);
+      g.a = place(x, u, w.stride[1]) + group * c.in_channels;
+      g.M = one ? last - first : column ? next - u : length;
+      g.runs = one || column ? 1 : next - u;
+      f(g, u);
+    }
+  };
+
+  const bool zeros = !signed_weights(*in[1].type);
+  auto* row_sums = reinterpret_cast<int32_t*>(context.scratch + table_bytes(c));
+  const int64_t unit_pixels = one ? 1 : length, all_pixels = tasks.units * unit_pixels;
+  const std::byte* const ones = context.packed + conv_panel_bytes(gemm, c);
+  const auto* weight_zeros = reinterpret_cast<const int32_t*>(ones + ones_bytes(gemm, c));
+  if (zeros) {
+    context.parallel(c.groups * tasks.row_tasks, [&](int64_t t) {
+      const int64_t group = t / tasks.row_tasks, first = t % tasks.row_tasks * tasks.each;
+      GemmRowsI8 g{};
+      g.b = ones;
+      g.c_row = g.columns = 1;
+      g.c_run = length;
+      each_run(g, group, first, std::min(tasks.units, first + tasks.each), [&](GemmRowsI8& run, int64_t u) {
+        run.sums = row_sums + group * all_pixels + u * unit_pixels;
+        isa.gemm->rows(run, isa.gemm->step);
+      });
+    });
+  }
 
   context.parallel(tasks.count(), [&](int64_t t) {
     const GemmTilesI8& tiles = *isa.gemm;
@@ -126,28 +193,24 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
       const int64_t width = panel_width(tiles, n, c.out_channels), columns = std::min(width, c.out_channels - n);
       const int64_t channel = group * c.out_channels + n;
       GemmRowsI8 g{};
-      g.a_row = w.stride[2] * x.pitch;
-      g.a_run = w.stride[1] * x.row;
       g.c_run = y.row;
-      g.blocks = blocks;
-      g.block_count = c.blocks();
-      g.quads = quads;
       g.b = context.packed + group * group_bytes + panel_bytes(n, all_quads);
       g.c_row = y.pitch;
       // Pixels are padded to whole registers: what is stored there is of no value.
       g.columns = static_cast<int32_t>(c.groups == 1 ? std::min(width, y.pitch - channel) : columns);
       g.store = store;
       g.added = added;
-      // All rows of an image at once.
-      for (int64_t u = first, next = 0; u < last; u = next) {
-        next = one ? last : std::min(last, (u / y.size.h + 1) * y.size.h);
-        g.a = place(x, u, w.stride[1]) + group * c.in_channels;
-        g.c = place(y, u, 1) + channel;
-        if (adds) g.added.at = place(r, u, 1) + channel;
-        g.M = one ? last - first : length;
-        g.runs = one ? 1 : next - u;
-        tiles.rows(g, static_cast<int32_t>(width));
+      if (column) {
+        g.c_row = images ? y.step : y.row;
+        g.added.row = images ? r.step : r.row;
       }
+      if (zeros) g.weight_zeros = weight_zeros + group * padded_columns(tiles, c.out_channels) + n;
+      each_run(g, group, first, last, [&](GemmRowsI8& run, int64_t u) {
+        run.c = place(y, u, 1) + channel;
+        if (adds) run.added.at = place(r, u, 1) + channel;
+        if (zeros) run.row_sums = row_sums + group * all_pixels + u * unit_pixels;
+        isa.gemm->rows(run, static_cast<int32_t>(width));
+      });
     }
   });
   return {};
@@ -155,7 +218,7 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
 
 template <const I8Isa& isa>
 constexpr CpuKernel make_conv() {
-  return {.takes = conv_takes,
+  return {.takes = conv_takes<isa>,
           .packed_bytes = conv_packed_bytes<isa>,
           .pack = conv_pack<isa>,
           .packs = 0b110,
@@ -172,9 +235,18 @@ constexpr CpuKernel make_conv() {
 
 /// How rows of taps are dealt to quads, and how many sets of weights read a quad (depthwise_i8.h).
 struct DepthwiseQuads {
-  int32_t weight_sets, row_quads;
+  int32_t weight_sets, own_quads;
+  int32_t parts = 1;  ///< weights with zero points, less these, are sums of two signed bytes, or three: 255
+  int32_t row_quads() const { return own_quads * parts; }
 };
-DepthwiseQuads depthwise_quads(const Window& w) {
+DepthwiseQuads depthwise_quads(const Window& w, const TensorType& weights) {
+  if (!signed_weights(weights)) {
+    int32_t least = 0;
+    for (size_t i = 0; i < weights.quantization->zero_points.size(); ++i) {
+      least = std::min(least, signed_zero(weights, static_cast<int64_t>(i)));
+    }
+    return {1, static_cast<int32_t>((w.kernel[1] + 3) / 4), least == -128 ? 3 : 2};
+  }
   const auto quads = [](int64_t rows) { return static_cast<int32_t>((rows + 3) / 4); };
   // The kernel for 3 x 3 taps goes row by row.
   if (w.kernel[1] == 3 && w.kernel[2] == 3 && w.dilation[2] == 1 && w.stride[2] <= 2) return {1, 1};
@@ -185,7 +257,7 @@ DepthwiseQuads depthwise_quads(const Window& w) {
 }
 
 bool depthwise_takes(const KernelNode& node) {
-  if (!conv_takes(node)) return false;
+  if (!operands_fit(node)) return false;
   const int64_t groups = node.attr_int("group");
   const Shape& w = node.input(1).shape;
   // Channels that are not padded to whole registers would be stored beyond their pixel.
@@ -193,7 +265,7 @@ bool depthwise_takes(const KernelNode& node) {
   const auto window = check_convolution(node, 2);
   const int64_t columns = (kDepthwiseBlock - 1) * window->stride[2] + (window->kernel[2] - 1) * window->dilation[2] + 1;
   return window->stride[2] <= 64 && window->kernel[2] <= 64 && window->dilation[2] <= 64 && window->kernel[1] <= 64 &&
-         columns * depthwise_quads(*window).row_quads <= kDepthwiseColumns;
+         columns * depthwise_quads(*window, node.input(1)).row_quads() <= kDepthwiseColumns;
 }
 
 int64_t padded_channels(int64_t channels) {
@@ -203,8 +275,8 @@ int64_t padded_channels(int64_t channels) {
 /// Chunks of weights; behind them a byte for DepthwiseRowsI8::large.
 int64_t depthwise_chunk_bytes(const KernelNode& node) {
   const Window w = nhwc_conv(node).window;
-  const DepthwiseQuads q = depthwise_quads(w);
-  return padded_channels(node.attr_int("group")) * (8 + 4 * q.weight_sets * q.row_quads * w.kernel[2]);
+  const DepthwiseQuads q = depthwise_quads(w, node.input(1));
+  return padded_channels(node.attr_int("group")) * (8 + 4 * q.weight_sets * q.row_quads() * w.kernel[2]);
 }
 int64_t depthwise_packed_bytes(const KernelNode& node) {
   return depthwise_chunk_bytes(node) + 1;
@@ -213,15 +285,16 @@ int64_t depthwise_packed_bytes(const KernelNode& node) {
 template <const I8Isa& isa>
 Status depthwise_pack(const KernelNode& node, std::byte* packed) {
   const Window w = nhwc_conv(node).window;
-  const DepthwiseQuads q = depthwise_quads(w);
+  const DepthwiseQuads q = depthwise_quads(w, node.input(1));
   const Requantize requantize = requantize_of(node);
   const auto* weights = static_cast<const uint8_t*>(node.input_data(1));
   const auto* bias = node.has_input(2) ? static_cast<const int32_t*>(node.input_data(2)) : nullptr;
   const auto flip = static_cast<uint8_t>(node.input(1).dtype == DType::kU8 ? 0x80 : 0);
   const int64_t channels = node.attr_int("group"), taps = w.taps();
   const auto weight = [&](int64_t channel, int64_t ky, int64_t kx) {
-    if (channel >= channels || ky < 0 || ky >= w.kernel[1]) return int8_t{0};
-    return static_cast<int8_t>(weights[channel * taps + ky * w.kernel[2] + kx] ^ flip);
+    if (channel >= channels || ky < 0 || ky >= w.kernel[1]) return 0;
+    return static_cast<int8_t>(weights[channel * taps + ky * w.kernel[2] + kx] ^ flip) -
+           signed_zero(node.input(1), channel);
   };
   bool large = false;
   for (int64_t first = 0; first < padded_channels(channels);) {
@@ -238,20 +311,22 @@ Status depthwise_pack(const KernelNode& node, std::byte* packed) {
       const uint32_t less = static_cast<uint32_t>(sum) * zero;
       start[i] = static_cast<int32_t>((bias && channel < channels ? static_cast<uint32_t>(bias[channel]) : 0u) - less);
       m[i] = channel < channels ? requantize.m[requantize.m.size() > 1 ? static_cast<size_t>(channel) : 0] : 0.0f;
-      const float most = std::fabs(static_cast<float>(start[i])) + static_cast<float>(taps) * (255 * 128);
+      const float most = std::fabs(static_cast<float>(start[i])) + static_cast<float>(taps) * (q.parts * 255 * 128);
       large |= !(std::min(most, 0x1p31f) * m[i] < 0x1p30f);
       for (int32_t set = 0; set < q.weight_sets; ++set) {
-        for (int32_t g = 0; g < q.row_quads; ++g) {
+        for (int32_t g = 0; g < q.row_quads(); ++g) {
           for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
             for (int64_t r = 0; r < 4; ++r) {
-              quad[((((set * q.row_quads + g) * w.kernel[2] + kx) * 4 + v) * lanes + l) * 4 + r] =
-                  weight(channel, 4 * g + r - set * w.stride[1], kx);
+              int32_t rest = weight(channel, 4 * (g % q.own_quads) + r - set * w.stride[1], kx);
+              for (int32_t part = g / q.own_quads; part > 0; --part) rest -= std::clamp(rest, -128, 127);
+              quad[((((set * q.row_quads() + g) * w.kernel[2] + kx) * 4 + v) * lanes + l) * 4 + r] =
+                  static_cast<int8_t>(std::clamp(rest, -128, 127));
             }
           }
         }
       }
     }
-    packed += chunk * (8 + 4 * q.weight_sets * q.row_quads * w.kernel[2]);
+    packed += chunk * (8 + 4 * q.weight_sets * q.row_quads() * w.kernel[2]);
     first += chunk;
   }
   *packed = static_cast<std::byte>(large);
@@ -262,7 +337,7 @@ template <const I8Isa& isa>
 Status depthwise_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                      std::span<const TensorView> out) {
   const Window w = nhwc_conv(node).window;
-  const DepthwiseQuads q = depthwise_quads(w);
+  const DepthwiseQuads q = depthwise_quads(w, node.input(1));
   const NhwcI8 x = nhwc_i8_of(in[0], context.layouts[0]), y = nhwc_i8_of(out[0], context.layouts[in.size()]);
   PINNACE_ASSIGN(const Activation activation, parse_activation(node));
   const StoreI8 store = store_i8(*out[0].type, activation_range(activation, *out[0].type));
@@ -290,7 +365,8 @@ Status depthwise_run(const KernelNode& node, const KernelContext& context, std::
       d.kernel_w = static_cast<int32_t>(w.kernel[2]);
       d.stride_x = static_cast<int32_t>(w.stride[2]);
       d.dilation_x = static_cast<int32_t>(w.dilation[2]);
-      d.row_quads = q.row_quads;
+      d.row_quads = q.row_quads();
+      d.own_quads = q.own_quads;
       d.weight_sets = q.weight_sets;
       d.large = large;
       d.store = store;

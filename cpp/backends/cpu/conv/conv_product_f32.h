@@ -16,26 +16,30 @@ inline int64_t panel_elements(const GemmTiles<uint16_t>&, int64_t columns, int64
   return columns * (1 + K);
 }
 
-/// Outputs that the same taps reach: from (y, x) on, every step-th of ConvPlan. conv has one phase of all outputs.
+/// Outputs that the same taps reach: from (y, x) on, every step-th of ConvPlan, up to (end_y, end_x). conv has one
+/// phase of all outputs, or rectangles of outputs that the same taps reach within the image.
 struct ConvPhase {
-  int64_t y, x;
+  int64_t y, x, end_y, end_x;
   int64_t first_block, block_count;  ///< of ConvPlan::blocks(); no blocks: the outputs are the bias
+  int64_t block;                     ///< elements of a block
   int64_t K;                         ///< rows of its panels; 1, of zeros, where there are no blocks
   int64_t packed;                    ///< elements before its panels: [group][panel]
 };
 
-/// What a run needs of types and layouts. ConvPhase[phase_count] and GemmRowsF32::blocks of all of them follow it.
+/// What a run needs of types and layouts. ConvPhase[phase_count] and GemmRowsF32::blocks of all of them follow it, then
+/// GemmRowsF32::weight_rows of all where there are any.
 struct ConvPlan {
   int64_t groups, in_channels, out_channels;  ///< channels per group
-  int64_t block;                              ///< elements of a block
   int64_t stride_y, stride_x;                 ///< pixels of the input from output to output of a phase
   int64_t step_y, step_x;                     ///< of the output from output to output of a phase: as many as phases
   int64_t phase_count;
+  int64_t weight_rows_at;  ///< blocks in front of weight_rows(); 0: there are none
   UnaryF32 map;
   ConvPhase* phases() { return reinterpret_cast<ConvPhase*>(this + 1); }
   const ConvPhase* phases() const { return reinterpret_cast<const ConvPhase*>(this + 1); }
   ptrdiff_t* blocks() { return reinterpret_cast<ptrdiff_t*>(phases() + phase_count); }
   const ptrdiff_t* blocks() const { return reinterpret_cast<const ptrdiff_t*>(phases() + phase_count); }
+  const ptrdiff_t* weight_rows() const { return weight_rows_at == 0 ? nullptr : blocks() + weight_rows_at; }
   static int64_t bytes(int64_t phases, int64_t blocks) {
     return static_cast<int64_t>(sizeof(ConvPlan) + static_cast<size_t>(phases) * sizeof(ConvPhase) +
                                 static_cast<size_t>(blocks) * sizeof(ptrdiff_t));
@@ -57,7 +61,8 @@ class ConvRun {
         adds_(context.fusion->residual.has_value()),
         r_(residual_of<T>(*context.fusion)) {
     const auto flat = [](const NhwcOf<T>& i) { return i.row == i.size.w * i.pitch && i.step == i.size.h * i.row; };
-    one_ = plan_.phase_count == 1 && plan_.phases()->K == plan_.in_channels && plan_.stride_y == 1 &&
+    const ConvPhase& only = *plan_.phases();
+    one_ = plan_.phase_count == 1 && only.block_count == 1 && only.block == plan_.in_channels && plan_.stride_y == 1 &&
            plan_.stride_x == 1 && x_.size.h == y_.size.h && x_.size.w == y_.size.w && flat(x_) && flat(y_) &&
            (!adds_ || flat(r_));
     group_panels_ = (plan_.out_channels + isa.gemm->nr - 1) / isa.gemm->nr;
@@ -95,6 +100,7 @@ class ConvRun {
  private:
   void panel(int64_t p, const ConvPhase& phase, int64_t first, int64_t last) const {
     static constexpr ptrdiff_t kHere = 0;
+    static constexpr T kZero = 0;  // for all rows, where no tap is
     const GemmTiles<T>& gemm = *isa.gemm;
     const int64_t group = p / group_panels_, n = p % group_panels_ * gemm.nr;
     const int64_t width = panel_width(gemm, n, plan_.out_channels), columns = std::min(width, plan_.out_channels - n);
@@ -106,11 +112,22 @@ class ConvRun {
     g.a_row = taps ? plan_.stride_x * x_.pitch : 0;
     g.blocks = taps ? plan_.blocks() + phase.first_block : &kHere;
     g.block_count = taps ? phase.block_count : 1;
-    g.k = taps ? plan_.block : 1;
+    g.k = taps ? phase.block : 1;
+    if (taps && plan_.weight_rows()) {
+      g.weight_rows = plan_.weight_rows() + phase.first_block;
+      g.panel_rows = phase.K;
+    }
     g.b = packed_ + phase.packed + group * panel_elements(gemm, padded_columns(gemm, plan_.out_channels), phase.K) +
           panel_elements(gemm, n, phase.K);
     g.c_row = plan_.step_x * y_.pitch;
     g.residual_row = r_.pitch;
+    // Outputs one pixel wide: the rows of an image, or images of one row, are the product's rows.
+    const bool column = y_.size.w == 1, images = column && y_.size.h == 1;
+    if (column) {
+      if (taps) g.a_row = images ? x_.step : plan_.stride_y * x_.row;
+      g.c_row = images ? y_.step : plan_.step_y * y_.row;
+      g.residual_row = images ? r_.step : r_.row;
+    }
     g.columns = static_cast<int32_t>(std::max(columns, adds_ ? std::min(store, r_.pitch - channel) : store));
     g.map = plan_.map;
     const T* a = x_.at + group * plan_.in_channels;
@@ -121,14 +138,19 @@ class ConvRun {
       g.M = last - first;
       return gemm.rows(g, static_cast<int32_t>(width));
     }
-    g.M = (y_.size.w - phase.x + plan_.step_x - 1) / plan_.step_x;
-    for (int64_t u = first; u < last; ++u) {
-      const int64_t item = u / y_.size.h, row = u % y_.size.h;
-      if (row % plan_.step_y != phase.y) continue;
-      // Where no tap is, the panel's own zeros stand for the rows.
-      g.a = taps ? a + item * x_.step + row / plan_.step_y * plan_.stride_y * x_.row : g.b + width;
+    g.M = (phase.end_x - phase.x + plan_.step_x - 1) / plan_.step_x;
+    const int64_t together = images ? last : column ? y_.size.h : 1;  // rows of one product, from a multiple of it on
+    for (int64_t u = first, next = 0; u < last; u = next) {
+      next = std::min(last, (u / together + 1) * together);
+      const int64_t item = u / y_.size.h, above = u % y_.size.h;
+      const int64_t past = above - phase.y, rest = past > 0 ? past % plan_.step_y : past;
+      const int64_t row = rest == 0 ? above : rest > 0 ? above - rest + plan_.step_y : phase.y;
+      const int64_t left = images ? next - u : std::min(above + next - u, phase.end_y) - row;
+      if (left <= 0) continue;
+      if (column) g.M = (left + plan_.step_y - 1) / plan_.step_y;
+      g.a = taps ? a + item * x_.step + row / plan_.step_y * plan_.stride_y * x_.row : &kZero;
       g.c = y_.at + channel + item * y_.step + row * y_.row + phase.x * y_.pitch;
-      g.residual = adds_ ? r_.at + channel + item * r_.step + row * r_.row : nullptr;
+      g.residual = adds_ ? r_.at + channel + item * r_.step + row * r_.row + phase.x * r_.pitch : nullptr;
       gemm.rows(g, static_cast<int32_t>(width));
     }
   }

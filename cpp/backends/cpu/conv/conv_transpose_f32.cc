@@ -66,12 +66,12 @@ void transposed_plan(const KernelNode& node, const Layout* layouts, std::byte* t
   auto* plan = new (to) ConvPlan{.groups = t.groups,
                                  .in_channels = t.in_channels,
                                  .out_channels = t.out_channels,
-                                 .block = t.in_channels,
                                  .stride_y = 1,
                                  .stride_x = 1,
                                  .step_y = t.phases(1),
                                  .step_x = t.phases(2),
                                  .phase_count = t.phases(1) * t.phases(2),
+                                 .weight_rows_at = 0,
                                  .map = fused_unary(node)};
   const ptrdiff_t row = nhwc_row(node.input(0), layouts[0]), pitch = layouts[0].pitch;
   const int64_t columns = padded_columns(*isa.gemm, t.out_channels);
@@ -79,7 +79,8 @@ void transposed_plan(const KernelNode& node, const Layout* layouts, std::byte* t
   int64_t block = 0, packed = 0;
   t.each_phase([&](const PhaseTaps& down, const PhaseTaps& across, int64_t y, int64_t x) {
     const int64_t K = rows_of(t, down, across);
-    new (phase++) ConvPhase{y, x, block, down.count * across.count, K, packed};
+    new (phase++)
+        ConvPhase{y, x, t.window.in[1], t.window.in[2], block, down.count * across.count, t.in_channels, K, packed};
     packed += t.groups * panel_floats(*isa.gemm, columns, K);
     for (int64_t i = 0; i < down.count; ++i) {
       for (int64_t j = 0; j < across.count; ++j) {

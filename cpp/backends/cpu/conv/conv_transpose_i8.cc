@@ -1,5 +1,7 @@
 // conv_transpose on 8-bit quantised types over NHWC-packed tensors, by phases (conv_transposed.h): each a matrix
 // product of 8-bit tiles. What lies beyond x is its zero point, which packed biases make nothing of.
+#include <utility>
+
 #include "backends/cpu/conv/conv_tasks.h"
 #include "backends/cpu/conv/conv_transposed.h"
 #include "backends/cpu/i8_isa.h"
@@ -127,6 +129,11 @@ Status run(const GemmTilesI8& gemm, const KernelNode& node, const KernelContext&
           const int64_t row = u - begin + (phase_y + step_y - (u - begin) % step_y) % step_y;
           if (begin + row >= next) continue;
           g.runs = (next - begin - row + step_y - 1) / step_y;
+          if (y.size.w == 1) {  // rows of one pixel are the product's rows
+            g.M = std::exchange(g.runs, 1);
+            g.a_row = g.a_run;
+            g.c_row = g.c_run;
+          }
           g.a = x.at + item * x.step + group * t.in_channels + (reached ? row / step_y * x.row : 0);
           g.c = y.at + item * y.step + row * y.row + phase_x * y.pitch + channel;
           gemm.rows(g, static_cast<int32_t>(width));

@@ -13,7 +13,7 @@ void unpack_columns(const DepthwiseRowsI8& d, const uint8_t* x, int64_t count, u
   for (int32_t g = 0; g < d.row_quads; ++g) {
     const uint8_t* rows[4];
     for (int32_t r = 0; r < 4; ++r) {
-      const int32_t row = 4 * g + r < d.tap_rows ? 4 * g + r : d.tap_rows - 1;  // weights of others are zero
+      const int32_t own = 4 * (g % d.own_quads) + r, row = own < d.tap_rows ? own : d.tap_rows - 1;  // others weigh 0
       rows[r] = x + row * d.tap_row;
     }
     uint8_t* at = to + 4 * g * kBytes;
@@ -180,7 +180,8 @@ void depthwise_chunk_3x3(const DepthwiseRowsI8& d, int64_t channel, const std::b
 
 template <int LANES>
 void depthwise_chunk_of(const DepthwiseRowsI8& d, int64_t channel, const std::byte* weights) {
-  if (d.tap_rows == 3 && d.weight_sets == 1 && d.kernel_w == 3 && d.dilation_x == 1 && d.stride_x <= 2) {
+  if (d.tap_rows == 3 && d.weight_sets == 1 && d.row_quads == 1 && d.kernel_w == 3 && d.dilation_x == 1 &&
+      d.stride_x <= 2) {
     if (d.stride_x == 1) return depthwise_chunk_3x3<Quads<LANES>, 1>(d, channel, weights);
     return depthwise_chunk_3x3<Quads<LANES>, 2>(d, channel, weights);
   }

@@ -26,6 +26,7 @@ struct DepthwiseRowsI8 {
   int64_t out_w;
   int32_t kernel_w, stride_x, dilation_x;
   int32_t row_quads;    ///< quads of rows of taps
+  int32_t own_quads;    ///< row_quads, or a part of it where the same rows come again: weights of 9 bits as some of 8
   int32_t weight_sets;  ///< 1 or 2
   int32_t rows;         ///< of outputs, at most `weight_sets`
   bool large;           ///< products of sums and multipliers may be 2^31 or more, which int32 cannot hold

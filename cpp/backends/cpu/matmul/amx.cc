@@ -72,7 +72,7 @@ const HalfF32Kernels half_f32_kernels_amx_bf16 = {
     [](HalfKind kind, const float* from, int64_t count, uint16_t* to) { half_here().narrow(kind, from, count, to); },
     [](HalfKind kind, float* x, int64_t count) { half_here().round(kind, x, count); }};
 
-const GemmTilesI8 gemm_i8_tiles_amx_int8 = {32, 8, rows_i8, 0, 4};
+const GemmTilesI8 gemm_i8_tiles_amx_int8 = {32, 8, rows_i8, 0, 4, true};
 const GemmTilesF32 gemm_f32_tiles_bf16_amx_bf16 = {32, 8, rows_bf16, WeightFormat::kBf16Pairs, true};
 
 }  // namespace pinnace::cpu

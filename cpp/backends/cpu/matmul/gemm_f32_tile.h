@@ -43,8 +43,8 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
   // The next panel follows this one, and is brought to the second-level cache meanwhile: a large one bit by bit, part
   // of a line in each step; one that shares the first-level cache with the rows while the last tile is computed, two
   // lines a step. (MobileNetV2 on Zen 4: the small ones cost 9 % and the large ones 5 % without.)
-  const int64_t K = g.block_count * g.k,
-                panel_bytes = kWidth * static_cast<int64_t>(sizeof(float) + K * sizeof(Weight));
+  const int64_t K = g.block_count * g.k, panel_rows = g.weight_rows ? g.panel_rows : K;
+  const int64_t panel_bytes = kWidth * static_cast<int64_t>(sizeof(float) + panel_rows * sizeof(Weight));
   const bool small = panel_bytes < 40000;
   const int64_t share = panel_bytes / g.M * MR / K + 1;
   // One or two rows are as fast as their weights come in, which the processor fetches ahead better by itself: 33 GB/s
@@ -72,6 +72,7 @@ __attribute__((noinline)) void tiles(const GemmRowsF32& g, int64_t first, int64_
       // 16 registers.
       const char* p0 = a_tile + g.blocks[block] * static_cast<ptrdiff_t>(sizeof(float));
       const char *p1 = p0 + 5 * s, *p2 = p1 + 5 * s;
+      if (g.weight_rows) b = reinterpret_cast<const Weight*>(g.b + kWidth) + g.weight_rows[block] * kWidth;
       int64_t k = g.k;
       do {
         T bv[NV];

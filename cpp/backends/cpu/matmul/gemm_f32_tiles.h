@@ -35,6 +35,10 @@ struct GemmRows {
   ptrdiff_t a_run = 0, c_run = 0, residual_run = 0;
   int32_t columns;  ///< of c (and residual) in this panel: 1 to its width
   UnaryF32 map;
+  /// x86-64: not null where only some of the panel's weights are multiplied: block i's begin with row weight_rows[i] of
+  /// its panel_rows.
+  const ptrdiff_t* weight_rows;
+  int64_t panel_rows;
 };
 using GemmRowsF32 = GemmRows<float>;
 

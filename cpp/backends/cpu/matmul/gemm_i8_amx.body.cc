@@ -98,6 +98,16 @@ inline void finish(const GemmRowsI8& g, bool as_sums, int64_t row, int rows, con
   store_part<kWidth>(g, row, rows, part);
 }
 
+/// Takes row sums times zero points of weights from `rows` rows of sums, modulo 2^32.
+void take_zeros(const GemmRowsI8& g, const int32_t* row_sums, int64_t rows, int32_t width, int32_t* sums) {
+  auto* left = reinterpret_cast<uint32_t*>(sums);
+  for (int64_t i = 0; i < rows; ++i, left += kSumColumns) {
+    for (int32_t j = 0; j < width; ++j) {
+      left[j] -= static_cast<uint32_t>(row_sums[i]) * static_cast<uint32_t>(g.weight_zeros[j]);
+    }
+  }
+}
+
 template <class V, int NV>
 __attribute__((noinline)) void panel(const GemmRowsI8& g) {
   constexpr int kWidth = NV * V::kLanes;
@@ -114,13 +124,19 @@ __attribute__((noinline)) void panel(const GemmRowsI8& g) {
                     .next = reinterpret_cast<const char*>(g.b) + bytes,
                     .bytes = bytes};
   const auto nothing = [](int64_t, int64_t, int64_t) {};
-  for_tiles<Bytes>(p, g.a, g.a_run, g.M, g.runs, nothing,
-                   [&](const void* sums, int64_t run, int64_t row, int64_t rows) {
-                     GemmRowsI8 one = g;
-                     one.c += run * g.c_run;
-                     if (one.added.at) one.added.at += run * g.added.run;
-                     finish<V, NV>(one, as_sums, row, static_cast<int>(rows), static_cast<const int32_t*>(sums));
-                   });
+  const auto finish_tile = [&](void* tile, int64_t run, int64_t row, int64_t rows) {
+    auto* const sums = static_cast<int32_t*>(tile);
+    GemmRowsI8 one = g;
+    if (one.sums) {
+      one.sums += run * g.c_run;
+    } else {
+      one.c += run * g.c_run;
+    }
+    if (one.added.at) one.added.at += run * g.added.run;
+    if (g.row_sums) take_zeros(g, g.row_sums + run * g.M + row, rows, kWidth, sums);
+    finish<V, NV>(one, as_sums, row, static_cast<int>(rows), sums);
+  };
+  for_tiles<Bytes>(p, g.a, g.a_run, g.M, g.runs, nothing, finish_tile);
 }
 
 void rows(const GemmRowsI8& g, int32_t width) {

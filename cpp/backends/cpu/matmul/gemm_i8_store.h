@@ -106,17 +106,18 @@ bool too_large(const GemmRowsI8& g, int32_t width) {
   using V = Quads<PINNACE_LANES == 16 ? 8 : PINNACE_LANES>;  // of which every width has a whole number
   const auto* bias = reinterpret_cast<const int32_t*>(g.b);
   const auto* scale = reinterpret_cast<const float*>(g.b) + width;
-  const auto products = V::all(static_cast<float>(g.block_count * g.quads) * (4 * 255 * 128)), most = V::all(0x1p31f);
+  const float each = g.row_sums ? 2 * 4 * 255 * 128 : 4 * 255 * 128;
+  const auto products = V::all(static_cast<float>(g.block_count * g.quads) * each), most = V::all(0x1p31f);
   auto largest = V::all(0.0f);
   for (int32_t j = 0; j < width; j += V::kLanes) {
     const auto start = V::to_floats(V::load(bias + j));
     const auto reach = V::larger(start, -start) + products;
     largest = V::larger(V::smaller(reach, most) * V::load_floats(scale + j), largest);
   }
-  float each[V::kLanes];
-  __builtin_memcpy(each, &largest, sizeof each);
+  float lanes[V::kLanes];
+  __builtin_memcpy(lanes, &largest, sizeof lanes);
   bool too_large = false;
-  for (const float real : each) too_large |= !(real < 0x1p30f);
+  for (const float real : lanes) too_large |= !(real < 0x1p30f);
   return too_large;
 }
 

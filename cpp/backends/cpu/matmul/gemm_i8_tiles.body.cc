@@ -24,6 +24,14 @@ namespace pinnace::cpu {
 namespace PINNACE_ISA {
 namespace {
 #else
+/// Takes row sum times zero points of weights from a row of sums, modulo 2^32.
+template <class V, int NV>
+inline void take_zeros(const GemmRowsI8& g, int32_t row_sum, typename V::I (&sum)[NV]) {
+  PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
+    sum[j] = V::less_product(sum[j], V::all(row_sum), V::load(g.weight_zeros + j * V::kLanes));
+  }
+}
+
 /// `count` tiles, one below the other.
 template <class V, int MR, int NV>
 __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t count, bool as_sums, Ahead ahead) {
@@ -46,6 +54,9 @@ __attribute__((noinline)) void tiles(const GemmRowsI8& g, int64_t first, int64_t
     PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
       const I start = V::load(bias + j * V::kLanes);
       PINNACE_UNROLL for (int i = 0; i < MR; ++i) sum[i][j] = start;
+    }
+    if (g.row_sums) {
+      PINNACE_UNROLL for (int i = 0; i < MR; ++i) take_zeros<V, NV>(g, g.row_sums[first + i], sum[i]);
     }
     const int8_t* b = weights;
     if (ahead.small) ahead.next = g.b + (ahead.last && tile + 1 == count ? bytes : 0);
@@ -140,8 +151,13 @@ void rows(const GemmRowsI8& given, bool as_sums) {
     large(g, 0, full, as_sums, ahead(run * M, full * most));
     if (full < count) small(g, full * most, count - full, as_sums, ahead(run * M + full * most, M - full * most));
     g.a += g.a_run;
-    g.c += g.c_run;
+    if (g.sums) {
+      g.sums += g.c_run;
+    } else {
+      g.c += g.c_run;
+    }
     if (g.added.at) g.added.at += g.added.run;
+    if (g.row_sums) g.row_sums += M;
   }
 }
 
@@ -180,8 +196,8 @@ const GemmTilesI8 PINNACE_FOR_ISA(gemm_i8_tiles) = {16, 16, PINNACE_ISA::all_row
                                                     : PINNACE_SDOT ? 4
                                                                    : 1};
 #else
-const GemmTilesI8 PINNACE_FOR_ISA(gemm_i8_tiles) = {2 * PINNACE_LANES, PINNACE_LANES == 16 ? 8 : PINNACE_LANES,
-                                                    PINNACE_ISA::all_rows, 0, 4};
+const GemmTilesI8 PINNACE_FOR_ISA(gemm_i8_tiles) = {
+    2 * PINNACE_LANES, PINNACE_LANES == 16 ? 8 : PINNACE_LANES, PINNACE_ISA::all_rows, 0, 4, true};
 #endif
 
 }  // namespace pinnace::cpu

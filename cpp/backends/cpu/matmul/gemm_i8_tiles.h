@@ -33,10 +33,14 @@ struct GemmRowsI8 {
   int32_t* sums;  ///< not null: sums are stored here instead, with row stride c_row
   int64_t M;
   int64_t runs = 1;
-  ptrdiff_t a_run, c_run;  ///< bytes from run to run
+  ptrdiff_t a_run, c_run;  ///< bytes from run to run, or sums
   int32_t columns;         ///< of c that may be stored
   StoreI8 store;
   AddedI8 added;
+  /// x86-64: not null where weights have zero points: row_sums[m] * weight_zeros[n] is taken from sum(m, n), modulo
+  /// 2^32; M sums a run, one run after the other, and as many zeros as the panel is wide.
+  const int32_t* row_sums;
+  const int32_t* weight_zeros;
 };
 
 /// Columns are packed in panels of `nr`, the last one as wide as is left, rounded up to `step`.
@@ -45,6 +49,7 @@ struct GemmTilesI8 {
   void (*rows)(const GemmRowsI8& g, int32_t width);
   int32_t activation_offset;  ///< what activations are taken less, for which packed biases make up
   int32_t together;           ///< weights of a column stand by 1, by 4, or by 8 where blocks have even numbers of quads
+  bool weight_zeros = false;  ///< rows() knows GemmRowsI8::row_sums
 };
 
 /// The byte, behind bias and m of a panel, of the weight of element k of column j. `quads` are those of a block.

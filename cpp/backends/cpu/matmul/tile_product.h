@@ -219,7 +219,7 @@ void for_tiles(TilePanel p, const uint8_t* a, ptrdiff_t a_run, int64_t M, int64_
     for (int i = 0; i < count; ++i) {
       for (int k = 0; k < pairs[i].tiles; ++k) {
         const int64_t repeated = tiles.repeated(pairs[i].tile[k]), first = tiles.first(pairs[i].tile[k]) + repeated;
-        const char* own = pairs[i].sums + (k * tiles.rows + repeated) * kSumColumns * 4;
+        char* own = pairs[i].sums + (k * tiles.rows + repeated) * kSumColumns * 4;
         wanted(pairs[i].run[k], first, tiles.rows - repeated, [&](int64_t r, int64_t f, int64_t rows, int64_t before) {
           finish(own + before * kSumColumns * 4, r, f, rows);
         });

@@ -1,7 +1,10 @@
 // One walk over the segment in order. A value may have a version in another type, float32 of halves or halves of
 // float32, once a node computes or reads it so; casts stand where a reader wants the version that is not there. Nodes
-// that only move elements follow their operand.
+// that only move elements follow their operand. Weights of convolutions that are stored as integers become float32
+// constants, as their kernels pack constants alone.
 #include "backends/cpu/plan/precision.h"
+
+#include <algorithm>
 
 #include "backends/cpu/cast/half_f32.h"
 #include "base/dtype_code.h"
@@ -25,13 +28,32 @@ class PrecisionLegalization {
         any |= id != kNoValue && has_other(segment_.type_inference.types[static_cast<size_t>(id)]);
       }
     }
-    if (!any) return std::optional<LegalizedSegment>();
+    const std::vector<int32_t> dequantized = dequantized_weights();
+    if (!any && dequantized.empty()) return std::optional<LegalizedSegment>();
     out_.graph.values = segment_.graph.values;
     out_.type_inference = segment_.type_inference;
-    other_.assign(segment_.graph.values.size(), kNoValue);
-    missing_.assign(segment_.graph.values.size(), false);
-    nhwc_.assign(segment_.graph.values.size(), false);
-    for (int32_t k : segment_.nodes) PINNACE_TRY(place(*segment_.graph.nodes[static_cast<size_t>(k)]));
+    for (int32_t k : dequantized) PINNACE_TRY(dequantize(*segment_.graph.nodes[static_cast<size_t>(k)]));
+    other_.assign(out_.graph.values.size(), kNoValue);
+    missing_.assign(out_.graph.values.size(), false);
+    nhwc_.assign(out_.graph.values.size(), false);
+    for (int32_t k : segment_.nodes) {
+      const Node& node = *segment_.graph.nodes[static_cast<size_t>(k)];
+      if (std::find(dequantized.begin(), dequantized.end(), k) == dequantized.end()) {
+        PINNACE_TRY(place(node));
+      } else {
+        out_.node_of.push_back(-1);
+      }
+    }
+    // What is computed here counts as part of the first node that reads it.
+    for (size_t i = 0; i < segment_.nodes.size(); ++i) {
+      if (out_.node_of[i] >= 0) continue;
+      const Node& node = *segment_.graph.nodes[static_cast<size_t>(segment_.nodes[i])];
+      for (size_t reader = segment_.nodes.size(); reader-- > 0;) {
+        const auto& inputs = segment_.graph.nodes[static_cast<size_t>(segment_.nodes[reader])]->inputs;
+        const bool reads = std::find(inputs.begin(), inputs.end(), node.outputs[0]) != inputs.end();
+        if (reads) out_.node_of[i] = out_.node_of[reader];
+      }
+    }
     for (ValueId id : segment_.outputs) restore(id, "");
     if (!changed_) return std::optional<LegalizedSegment>();
     for (size_t i = 0; i < out_.graph.nodes.size(); ++i) out_.nodes.push_back(static_cast<int32_t>(i));
@@ -42,7 +64,80 @@ class PrecisionLegalization {
   const TensorType& type(ValueId id) const { return out_.type_inference.types[static_cast<size_t>(id)]; }
   bool has_other(const TensorType& type) const { return is_half(type) || (narrows_ && type.dtype == DType::kF32); }
 
-  Status place(const Node& node) {
+  /// Nodes of the segment that make float32 weights of convolutions, and nothing else, from constants.
+  std::vector<int32_t> dequantized_weights() const {
+    std::vector<int32_t> found;
+#if defined(__x86_64__)
+    if (mode_.for_arm64) return found;
+    const auto reads = [](const Node& reader, ValueId id) {
+      return std::find(reader.inputs.begin(), reader.inputs.end(), id) != reader.inputs.end();
+    };
+    for (int32_t k : segment_.nodes) {
+      const Node& node = *segment_.graph.nodes[static_cast<size_t>(k)];
+      if (node.op != "dequantize_linear" ||
+          segment_.type_inference.types[static_cast<size_t>(node.outputs[0])].dtype != DType::kF32) {
+        continue;
+      }
+      const ValueId id = node.outputs[0];
+      bool fits = std::find(segment_.outputs.begin(), segment_.outputs.end(), id) == segment_.outputs.end();
+      for (ValueId input : node.inputs) {
+        fits &= input == kNoValue || segment_.type_inference.data[static_cast<size_t>(input)] != nullptr;
+      }
+      bool any = false;
+      for (int32_t r : segment_.nodes) {
+        const Node& reader = *segment_.graph.nodes[static_cast<size_t>(r)];
+        if (!reads(reader, id)) continue;
+        any = true;
+        fits &= (reader.op == "conv" || reader.op == "conv_transpose") && reader.inputs[0] != id;
+      }
+      if (fits && any) found.push_back(k);
+    }
+#endif
+    return found;
+  }
+
+  /// Computes such a node's result, a constant that stands for it.
+  Status dequantize([[maybe_unused]] const Node& node) {
+#if defined(__x86_64__)
+    const OpDef& op = *segment_.ops.find(node.op);
+    std::vector<TensorView> in;
+    std::vector<const TensorType*> types;
+    std::vector<const void*> data;
+    for (ValueId id : node.inputs) {
+      if (id == kNoValue) {
+        in.emplace_back();
+        types.push_back(nullptr);
+        data.push_back(nullptr);
+        continue;
+      }
+      const ConstantPtr& contents = segment_.type_inference.data[static_cast<size_t>(id)];
+      PINNACE_TRY(contents->check());
+      types.push_back(&segment_.type_inference.types[static_cast<size_t>(id)]);
+      data.push_back(contents->data());
+      in.push_back({types.back(), const_cast<std::byte*>(contents->data())});
+    }
+    const TensorType made = segment_.type_inference.types[static_cast<size_t>(node.outputs[0])];
+    PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(made.bytes()), node.name));
+    const TensorView out{&made, bytes.data()};
+    const NodeView view(node, op, types, data);
+    const CpuKernelLine* line = choose_kernel(view, mode_);
+    PINNACE_TRY(line ? run_forced(*line, view, in, {&out, 1}, 1) : op.reference(view, in, {&out, 1}));
+    const ValueId value = add_value(made);
+    out_.type_inference.data[static_cast<size_t>(value)] = Constant::of(std::move(bytes));
+    constant_of_.resize(segment_.graph.values.size(), kNoValue);
+    constant_of_[static_cast<size_t>(node.outputs[0])] = value;
+    changed_ = true;
+#endif
+    return {};
+  }
+
+  Status place(const Node& given) {
+    Node node = given;
+    for (ValueId& id : node.inputs) {
+      if (id != kNoValue && !constant_of_.empty() && constant_of_[static_cast<size_t>(id)] != kNoValue) {
+        id = constant_of_[static_cast<size_t>(id)];
+      }
+    }
     PINNACE_ASSIGN(const bool stays, computes_halves(node));
     PINNACE_ASSIGN(const bool changes, stays ? Result<bool>(false) : computes_other(node));
     const bool follows = !stays && !changes && follows_operand(node);
@@ -185,6 +280,10 @@ class PrecisionLegalization {
   ValueId add_other(ValueId of) {
     TensorType made = type(of);
     made.dtype = made.dtype == DType::kF32 ? DType::kF16 : DType::kF32;
+    return add_value(std::move(made));
+  }
+
+  ValueId add_value(TensorType made) {
     Value value{"", made, nullptr};
     out_.graph.values.push_back(std::move(value));
     out_.type_inference.types.push_back(std::move(made));
@@ -244,9 +343,10 @@ class PrecisionLegalization {
   CpuMode mode_;
   bool narrows_;  // float32 may become halves
   LegalizedSegment out_;
-  std::vector<ValueId> other_;  // of a value: its version in the other type, or kNoValue
-  std::vector<bool> missing_;   // only that version has been made so far
-  std::vector<bool> nhwc_;      // of a value of `out_`: it will be kept NHWC-packed
+  std::vector<ValueId> constant_of_;  // of the segment's values: the constant that stands for it, or kNoValue
+  std::vector<ValueId> other_;        // of a value: its version in the other type, or kNoValue
+  std::vector<bool> missing_;         // only that version has been made so far
+  std::vector<bool> nhwc_;            // of a value of `out_`: it will be kept NHWC-packed
   bool changed_ = false;
 };
 

@@ -53,6 +53,11 @@ struct IntsOf<4> {
   static inline I flip(I v, I bits) { return _mm_xor_si128(v, bits); }
   static inline I multiply_pairs(I a, I b) { return _mm_madd_epi16(a, b); }
   static inline I add(I a, I b) { return _mm_add_epi32(a, b); }
+  /// a - b * c modulo 2^32.
+  static inline I less_product(I a, I b, I c) {
+    using U = uint32_t __attribute__((vector_size(16)));
+    return (I)((U)a - (U)b * (U)c);
+  }
   template <int BITS>
   static inline I shift(I a) {
     return _mm_slli_epi32(a, BITS);
@@ -181,6 +186,11 @@ struct IntsOf<4> {
     using U = uint32_t __attribute__((vector_size(16)));
     return (I)((U)a + (U)b);
   }
+  /// a - b * c modulo 2^32.
+  static inline I less_product(I a, I b, I c) {
+    using U = uint32_t __attribute__((vector_size(16)));
+    return (I)((U)a - (U)b * (U)c);
+  }
   template <int BITS>
   static inline I shift(I a) {
     return a << BITS;
@@ -255,6 +265,11 @@ struct IntsOf<8> {
   static inline I flip(I v, I bits) { return _mm256_xor_si256(v, bits); }
   static inline I multiply_pairs(I a, I b) { return _mm256_madd_epi16(a, b); }
   static inline I add(I a, I b) { return _mm256_add_epi32(a, b); }
+  /// a - b * c modulo 2^32.
+  static inline I less_product(I a, I b, I c) {
+    using U = uint32_t __attribute__((vector_size(32)));
+    return (I)((U)a - (U)b * (U)c);
+  }
   template <int BITS>
   static inline I shift(I a) {
     return _mm256_slli_epi32(a, BITS);
@@ -308,6 +323,11 @@ struct IntsOf<16> {
   }
   static inline I flip(I v, I bits) { return _mm512_xor_si512(v, bits); }
   static inline I add(I a, I b) { return _mm512_add_epi32(a, b); }
+  /// a - b * c modulo 2^32.
+  static inline I less_product(I a, I b, I c) {
+    using U = uint32_t __attribute__((vector_size(64)));
+    return (I)((U)a - (U)b * (U)c);
+  }
   template <int BITS>
   static inline I shift(I a) {
     return _mm512_slli_epi32(a, BITS);
