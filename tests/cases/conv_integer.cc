@@ -14,7 +14,7 @@ constexpr Case kCases[] = {
     {.inputs = "u8[1,1,2]{scale 0.5, zero 3}{1,2};u8[1,1,1]{2}", .expect = "error takes plain tensors only", .why = "scales would be lost"},
     {.inputs = "u8[2,21,13,70];u8[35,21,3,3];u8{113};u8{101}", .attributes = "pads=[1,1,1,1], strides=[1,1]", .why = "unsigned weights with a zero point, rows of more than one run"},
     {.inputs = "u8[1,3,31,33];i8[40,3,3,3];u8{113}", .attributes = "pads=[0,1,2,1], strides=[2,2]", .why = "pixels that touch"},
-    {.inputs = "i8[2,16,150,1];u8[33,8,5,1];i8{-7};u8{128}", .attributes = "group=2, pads=[2,0,2,0], dilations=[1,1]", .why = "one pixel wide, groups, weights that are signed bytes"},
+    {.inputs = "i8[2,16,150,1];u8[34,8,5,1];i8{-7};u8{128}", .attributes = "group=2, pads=[2,0,2,0], dilations=[1,1]", .why = "one pixel wide, groups, weights that are signed bytes"},
     {.inputs = "i8[1,9,40];i8[5,9,3];i8{100};i8{1,-2,3,0,127}", .attributes = "pads=[4,4], dilations=[4]", .why = "one dimension, zero points of each channel"},
 };
 PINNACE_CASES(conv_integer, kCases)

@@ -29,7 +29,7 @@ def bodies() -> dict[str, set[str]]:
     """The exceptions: files that are compiled once for each instruction set of their BODY line."""
     found = {}
     for lists in (ROOT / "cpp/backends/cpu").glob("*/CMakeLists.txt"):
-        for file, sets in re.findall(r"^BODY\((\S+) ([^)]*)\)", lists.read_text(), re.M):
+        for file, sets in re.findall(r"^ *BODY\((\S+) ([^)]*)\)", lists.read_text(), re.M):
             names = {f"cpu_{name}" for name in sets.split() if name != "EXACT"}
             found[f"{lists.parent.relative_to(ROOT)}/{file}"] = names
     return found
