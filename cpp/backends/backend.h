@@ -77,6 +77,9 @@ class KeptStates {
   virtual void commit() = 0;
 };
 
+/// What Executable::kernel() says of a node that no kernel takes.
+inline constexpr std::string_view kReferenceCode = "reference";
+
 /// Timing of one node; `node` is an index into Graph::nodes of the graph that runs.
 struct NodeTiming {
   const Node* node;

@@ -10,6 +10,9 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <span>
+#include <string>
+#include <vector>
 
 #include "base/border.h"
 #include "base/log.h"
@@ -21,6 +24,9 @@
 #include "runtime/session_states.h"
 
 namespace pinnace {
+
+/// A session looks at the shares of its nodes once, in this run: what the first ones do for the first time is over.
+constexpr int kRunsBeforeLook = 8;
 
 struct Session::Data {
   explicit Data(std::shared_ptr<const Prepared> p)
@@ -46,6 +52,7 @@ struct Session::Data {
   SessionStates states;
   std::chrono::nanoseconds loop_limit{0};
   std::atomic<bool> busy{false};
+  int runs = 0;  ///< counted up to kRunsBeforeLook
 
   /// Of the last run that succeeded; before it, and after another Prepared took over, without a plan.
   struct Facts {
@@ -85,15 +92,27 @@ struct Session::Data {
 
   Status run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options,
              std::vector<NodeTiming>* timings);
-  /// The same without timings, with a message of its time where runs are traced.
+  /// The same without timings, with a message of its time where runs are traced. One run, after the first ones, is
+  /// timed where reference code has a part in it, and a warning says so if that part is large.
   Status run_logged(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options) {
-    if (!logs(LogLevel::kTrace)) return run(in, out, options, nullptr);
+    const bool looks =
+        runs < kRunsBeforeLook && logs(LogLevel::kWarn) && ++runs == kRunsBeforeLook && runs_reference_code();
+    if (!looks && !logs(LogLevel::kTrace)) return run(in, out, options, nullptr);
     const LogTime time;
-    Status status = run(in, out, options, nullptr);
+    std::vector<NodeTiming> timings;
+    Status status = run(in, out, options, looks ? &timings : nullptr);
+    if (looks && status.ok()) warn_of_reference_code(timings);
     PINNACE_LOG_TRACE("ran '", prepared->data().graph().name, "' in ", time.text(),
                       status.ok() ? "" : ", which failed: ", status.ok() ? "" : code_name(status.code()));
     return status;
   }
+  bool runs_reference_code() const {
+    const Facts now = known();
+    if (!now.plan) return false;
+    return std::any_of(now.plan->placement.begin(), now.plan->placement.end(),
+                       [](const Placement& row) { return row.kernel == kReferenceCode; });
+  }
+  void warn_of_reference_code(std::span<const NodeTiming> timings) const;
   /// run() once, as `prepared` has it.
   Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, std::vector<NodeTiming>* timings);
 };
@@ -120,6 +139,35 @@ class Use {
 };
 
 }  // namespace
+
+void Session::Data::warn_of_reference_code(std::span<const NodeTiming> timings) const {
+  struct Share {
+    std::string_view op;
+    std::chrono::nanoseconds time;
+  };
+  std::vector<Share> shares;
+  std::chrono::nanoseconds all{0}, reference{0};
+  for (const NodeTiming& t : timings) {
+    const std::chrono::nanoseconds time = t.end - t.start;
+    all += time;
+    if (t.kernel != kReferenceCode) continue;
+    reference += time;
+    const auto same = std::find_if(shares.begin(), shares.end(), [&](const Share& s) { return s.op == t.node->op; });
+    if (same == shares.end()) {
+      shares.push_back({t.node->op, time});
+    } else {
+      same->time += time;
+    }
+  }
+  if (reference * 5 <= all) return;  // a fifth; 0 of 0, too
+  std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.time > b.time; });
+  std::string text;
+  for (const Share& share : std::span(shares).first(std::min<size_t>(shares.size(), 5))) {
+    text += str_cat(text.empty() ? "" : ", ", share.op, " ", share.time * 100 / all, " %");
+  }
+  PINNACE_LOG_WARN("reference code takes ", reference * 100 / all, " % of a run of '", prepared->data().graph().name,
+                   "' (", text, "): no kernel takes these nodes' types and sizes, which placement names");
+}
 
 Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options,
                           std::vector<NodeTiming>* timings) {

@@ -34,8 +34,9 @@ class Placement:
     kernel        what runs it there: "conv_f32_avx2", "reference"; "placed when sizes are known" for the latter.
     why           one reason per target that was passed over.
     bytes_copied  bytes of its inputs that come from another back end.
-    notice        what else there is to know: why packed weights in the file were of no use, that a lost device was
-                  opened anew, which times "auto" chose by. Empty where there is nothing to say.
+    notice        what else there is to know: that no kernel takes the node and reference code runs it, why packed
+                  weights in the file were of no use, that a lost device was opened anew, which times "auto" chose by.
+                  Empty where there is nothing to say.
     """
 
     node: str
@@ -125,6 +126,16 @@ class Profile:
         """How many nodes, and how long from the first one's start to the last one's end."""
         total = max((e.start_ns + e.duration_ns for e in self.events), default=0)
         return f"<pinnace.Profile: {len(self.events)} nodes in {total / 1e6:.3g} ms>"
+
+    @property
+    def reference_code(self) -> dict[str, float]:
+        """What part of the nodes' time each operator without a kernel took, largest first: {"einsum": 0.31}."""
+        total = sum(e.duration_ns for e in self.events) or 1
+        shares: dict[str, float] = {}
+        for event in self.events:
+            if event.kernel == "reference":
+                shares[event.op] = shares.get(event.op, 0.0) + event.duration_ns / total
+        return dict(sorted(shares.items(), key=lambda share: -share[1]))
 
     def _repr_html_(self) -> str:
         """For notebooks: the run on a line of time, the operators that took longest, and the nodes that did."""

@@ -338,6 +338,43 @@ TEST(Log, ARunIsToldOfOnlyWhereRunsAreTracedAndTakesNoMemory) {
   EXPECT_EQ(messages.all().size(), 1u);
 }
 
+TEST(Log, ASessionWarnsOnceOfReferenceCodeThatTakesAFifth) {
+  const Net net(R"(graph "net" {
+    input %x : f64[40,40]
+    %y : f64[40,40] = mat_mul(%x, %x)
+    output "y" %y
+  })");
+  std::vector<double> x(size_t{40} * 40, 0.5);
+  Tensor tensor;
+  tensor.type.dtype = DType::kF64;
+  tensor.type.shape = {40, 40};
+  tensor.memory.host = x.data();
+  tensor.memory.bytes = x.size() * sizeof(double);
+  const std::vector<Tensor> inputs = {tensor};
+  const Messages messages(LogLevel::kWarn);
+  auto session = Session::create(testing::load(net.bytes), {.target = "cpu", .threads = 1});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  for (int run = 1; run < 8; ++run) ASSERT_TRUE(session->run(inputs).ok());
+  EXPECT_EQ(messages.text(), "");
+  for (int run = 8; run < 20; ++run) ASSERT_TRUE(session->run(inputs).ok());
+  EXPECT_EQ(
+      messages.text(),
+      "warn: reference code takes 100 % of a run of 'net' (mat_mul 100 %): no kernel takes these nodes' types and "
+      "sizes, which placement names\n");
+  ASSERT_EQ(session->placement().size(), 1u);
+  EXPECT_EQ(session->placement()[0].notice, "runs by reference code: no kernel takes its types and sizes");
+}
+
+TEST(Log, ASessionDoesNotWarnOfKernels) {
+  Net net;
+  const Messages messages(LogLevel::kWarn);
+  auto session = Session::create(testing::load(net.bytes), {.target = "cpu", .threads = 1});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  for (int run = 0; run < 20; ++run) ASSERT_TRUE(session->run(net.inputs).ok());
+  EXPECT_EQ(messages.text(), "");
+  for (const Placement& row : session->placement()) EXPECT_EQ(row.notice, "") << row.op;
+}
+
 TEST(Log, ARunThatNobodyWaitedForIsAnErrorIfItFailed) {
   Net net;
   auto session = Session::create(testing::load(net.bytes), {.target = "cpu", .threads = 1});

@@ -319,6 +319,25 @@ def test_bench(pinnace: Any, files: Files) -> None:
     assert "bytes beside weights" in line
 
 
+def test_bench_says_what_reference_code_takes(pinnace: Any, tmp_path: Path) -> None:
+    class Product(nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:
+            return x @ x  # in float64, which has no kernel
+
+    program = pn.load(Product(), torch.ones(30, 30, dtype=torch.float64)).build()
+    program.save(tmp_path / "product.pnc")
+    answer = pinnace("bench", tmp_path / "product.pnc", "--runs", "2", "--json")
+    assert json.loads(answer.out)[0]["reference_code"] == {"mat_mul": 1.0}
+    line = pinnace("bench", tmp_path / "product.pnc", "--runs", "2").out
+    assert "100% by reference code, as no kernel takes these nodes: mat_mul 100%" in line
+    session = pn.Session(program)
+    profile = session.profile({name: np.ones((30, 30)) for name in session.inputs})
+    assert profile.reference_code == {"mat_mul": 1.0}
+    assert [row.notice for row in session.placement if row.kernel == "reference"] == [
+        "runs by reference code: no kernel takes its types and sizes"
+    ]
+
+
 def test_devices(pinnace: Any) -> None:
     assert "cpu: " in pinnace("devices").out
     assert any(row["target"] == "cpu" and row["available"] for row in pinnace("devices", "--json").json)

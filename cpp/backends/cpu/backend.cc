@@ -40,7 +40,7 @@ class CpuBackend final : public Backend {
   Verdict supports(const NodeView& node, const TargetSpec& target) const override {
     Verdict verdict;
     const CpuKernelLine* line = choose_kernel(node, mode_of(target));
-    verdict.kernel = line ? line->name : "reference";
+    verdict.kernel = line ? line->name : kReferenceCode;
     return verdict;
   }
 

@@ -28,7 +28,7 @@ std::string_view name_of(const Call& call) {
     case LoweredNode::Kind::kOperator:
       break;
   }
-  return call.line ? call.line->name : "reference";
+  return call.line ? call.line->name : kReferenceCode;
 }
 
 TensorView view(const Operand& o, std::byte* workspace, std::span<const TensorView> inputs,
@@ -71,7 +71,11 @@ std::string_view CpuExecutable::kernel(size_t i) const {
 
 std::string CpuExecutable::notice(size_t i) const {
   if (legalized_) i = static_cast<size_t>(legalized_->node_of[i]);
-  return calls_[static_cast<size_t>(lowered_.node_of[i])].packed_here ? notice_ : std::string();
+  const Call& call = calls_[static_cast<size_t>(lowered_.node_of[i])];
+  if (!call.nothing_to_do && name_of(call) == kReferenceCode) {
+    return "runs by reference code: no kernel takes its types and sizes";
+  }
+  return call.packed_here ? notice_ : std::string();
 }
 
 Status CpuExecutable::run(const RunContext& context, std::span<const TensorView> inputs,
