@@ -101,7 +101,7 @@ struct Session::Data {
     const LogTime time;
     std::vector<NodeTiming> timings;
     Status status = run(in, out, options, looks ? &timings : nullptr);
-    if (looks && status.ok()) warn_of_reference_code(timings);
+    if (looks && status.ok()) log_several(LogLevel::kWarn, [&] { warn_of_reference_code(timings); });
     PINNACE_LOG_TRACE("ran '", prepared->data().graph().name, "' in ", time.text(),
                       status.ok() ? "" : ", which failed: ", status.ok() ? "" : code_name(status.code()));
     return status;
