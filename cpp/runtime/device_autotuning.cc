@@ -316,6 +316,10 @@ Result<std::shared_ptr<const Prepared>> autotune_device(const AutotuneRequest& r
   Times best_times;
   for (const Backend* backend : backends) {
     const TargetSpec spec{std::string(backend->name()), "", request.options.precision, true};
+    if (const auto signs = backend->signs_of_device(); !signs) {
+      PINNACE_LOG_DEBUG("auto does not look for ", spec.backend, ": ", signs.status().message());
+      continue;
+    }
     if (const std::string reason = backend->unavailable(spec); !reason.empty()) {  // no news: most machines lack some
       PINNACE_LOG_DEBUG("auto: ", spec.backend, " cannot run here: ", reason);
       continue;

@@ -1,5 +1,5 @@
-"""The folder PINNACE_GPU_CACHE with several processes at once, without room, and without the right to write; and what
-"auto" remembers there from one process to the next."""
+"""The folder PINNACE_GPU_CACHE with several processes at once, without room, and without the right to write; what
+"auto" remembers there from one process to the next; and that without a device file it opens no library."""
 
 from __future__ import annotations
 
@@ -38,6 +38,8 @@ for net in order["nets"]:
     assert np.abs(got - want).max() <= 1e-4 * np.abs(want).max()
     said = [[row.backend, row.notice, *row.why] for row in session.placement if row.op == "conv"]
     del session
+if order.get("maps"):  # which libraries the process has opened
+    said = [sorted({line.split()[-1] for line in open("/proc/self/maps") if ".so" in line.split()[-1]})]
 print(json.dumps(said))
 """
 
@@ -175,6 +177,7 @@ def test_auto_remembers_between_processes(tmp_path: Path) -> None:
     folder.mkdir(mode=0o700)
     order: dict[str, Any] = {"nets": [net], "input": str(tmp_path / "x.npy"), "target": "auto"}
 
+    order["environment"] = {"PINNACE_GPU_DEVICE_FILES": net}
     (row,) = finish(start(folder, **order))
     assert row[0] == "cpu"
     assert "vulkan was passed over by auto: its device, " in row[2]
@@ -206,3 +209,21 @@ def test_auto_remembers_between_processes(tmp_path: Path) -> None:
     (row,) = finish(start(folder, **order))
     assert row == ["cpu", ""]
     assert names(folder, ".times") == [name]
+
+
+def test_without_a_device_file_auto_opens_no_library(tmp_path: Path) -> None:
+    """Vulkan's loader is installed, and a target that names it uses it: only "auto" has no reason to."""
+    torch.manual_seed(1)
+    x = torch.randn(1, 8, 104, 104)
+    np.save(tmp_path / "x.npy", x.numpy())
+    net = saved(Large(), x, tmp_path / "net.pnc")
+
+    def opened(target: str, device_files: str) -> list[str]:
+        order = {"nets": [net], "input": str(tmp_path / "x.npy"), "target": target, "maps": True}
+        environment = {"PINNACE_GPU_DEVICE_FILES": device_files}
+        (libraries,) = finish(start(tmp_path / "cache", **order, environment=environment))
+        return [name for name in libraries if "vulkan" in name or "LLVM" in name]
+
+    assert opened("auto", f"{tmp_path}/dri/renderD*:{tmp_path}/kgsl-3d0") == []
+    assert any("libvulkan.so" in name for name in opened("auto", f"{tmp_path}/nothing:{net}"))
+    assert any("libvulkan.so" in name for name in opened("vulkan", f"{tmp_path}/nothing"))

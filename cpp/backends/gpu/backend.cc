@@ -69,6 +69,15 @@ class GpuBackend final : public Backend {
   bool measured() const override { return !driver_.emulated; }
   bool reopens() const override { return true; }
 
+  Result<std::string> signs_of_device() const override {
+    if (!driver_.signs) return std::string();
+    const auto options = options_from_environment();
+    if (!options || options->measure_software) return std::string();  // measured_device() says what is wrong with them
+    std::string found = driver_.signs();
+    if (found.empty()) return unsupported("this machine has no device file of a GPU");
+    return found;
+  }
+
   Result<std::string> measured_device(const TargetSpec& target) const override {
     uint32_t index;
     if (!device_index(target.variant, &index)) return invalid(unknown_variant(target));
