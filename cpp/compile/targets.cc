@@ -61,7 +61,7 @@ Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::stri
     return invalid("precision '", precision, "' is not one of fp32, fp16, bf16");
   }
   std::vector<TargetChoice> choices;
-  if (text == "auto") {
+  if (text == "auto" || text == kAutoFixed) {
     for (const Backend* b : known_backends(extra)) {
       TargetSpec spec{std::string(b->name()), "", std::string(precision), true};
       if (b->automatic() && b->unavailable(spec).empty()) choices.push_back({b, std::move(spec), ""});

@@ -155,13 +155,15 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
     const bool has_cpu =
         std::any_of(targets.begin(), targets.end(), [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
     if (!has_cpu) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", options.precision}, ""});
-    const auto prepare = [&](std::vector<TargetChoice> with, bool recover) {
+    const auto prepare = [program, options](std::vector<TargetChoice> with, bool recover) {
       for (;;) {
         auto prepared = create(program, options, with);
         if (prepared || !recover || !note_loss(with, prepared.status(), options.fallback)) return prepared;
       }
     };
-    if (options.target == "auto") return autotune_device({program, options, targets, prepare});
+    if (options.target == "auto" || options.target == kAutoFixed) {
+      return autotune_device({program, options, targets, prepare}, options.target == kAutoFixed);
+    }
     return prepare(std::move(targets), true);
   });
 }

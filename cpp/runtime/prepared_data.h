@@ -9,6 +9,7 @@
 #include "base/process.h"
 #include "program/program_data.h"
 #include "runtime/custom_ops.h"
+#include "runtime/device_search.h"
 #include "runtime/graph_runner.h"
 
 namespace pinnace {
@@ -49,6 +50,11 @@ struct Prepared::Data {
   /// Set once a Prepared is in hand that others may share already.
   void set_choice(AutoChoice choice) const;
   AutoChoice choice() const;
+#if PINNACE_SEARCHES_BESIDE_RUNS
+  /// For sessions of this; set as the choice is. null: there is none.
+  void set_search(std::shared_ptr<DeviceSearch> search) const;
+  std::shared_ptr<DeviceSearch> search() const;
+#endif
   /// The rows of a plan of the program's graph, those of bodies of control flow behind the node that holds them.
   /// `may_plan`: bodies are planned, as the first run would; else their rows are of plans that runs have made.
   std::vector<Placement> placement_of(const Plan& plan, bool may_plan) const;
@@ -58,6 +64,9 @@ struct Prepared::Data {
  private:
   mutable ProcessMutex choice_mutex_;
   mutable AutoChoice choice_;
+#if PINNACE_SEARCHES_BESIDE_RUNS
+  mutable std::shared_ptr<DeviceSearch> search_;
+#endif
 };
 
 }  // namespace pinnace

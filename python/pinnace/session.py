@@ -231,8 +231,11 @@ class Session:
 
     program    a Program or the path of a .pnc file, of which only what this session uses is read and checked.
     target     "auto", "cpu", "cpu:avx2", …, or several in order of preference: "vulkan,cpu" or a list. "auto" times
-               models of 20 million multiply-adds and more on the GPU, if there is one, and without it, when the session
-               is made (in about 0.3 s, slow ones in 2 s), and keeps the faster; `placement` has the times.
+               models of 20 million multiply-adds and more on the GPU, if there is one, and without it (in about 0.3 s,
+               slow ones in 2 s), and keeps the faster; `placement` has the times. The first runs are the CPU's. The GPU
+               is tried beside them, on a thread, and if it is faster the session changes over between two runs, once,
+               with its states; the last bits of the results may change with that. "auto:fixed" decides before the first
+               run and changes nothing. What was found is remembered in the user's cache folder.
     threads    most threads of one run; 0: as many as the process may use processors.
     precision  "fp32"; "fp16", "bf16": weights of float32 products in 16 bits, and with bf16 their other operand where
                the processor multiplies bfloat16. All else, sums too, stays float32. compare() tells the error.

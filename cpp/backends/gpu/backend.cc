@@ -71,11 +71,14 @@ class GpuBackend final : public Backend {
 
   Result<std::string> signs_of_device() const override {
     if (!driver_.signs) return std::string();
+    const char* given = environment("PINNACE_GPU_OPTIONS");
     const auto options = options_from_environment();
-    if (!options || options->measure_software) return std::string();  // measured_device() says what is wrong with them
     std::string found = driver_.signs();
-    if (found.empty()) return unsupported("this machine has no device file of a GPU");
-    return found;
+    // measured_device() says what is wrong with the options.
+    if (options && !options->measure_software && found.empty()) {
+      return unsupported("this machine has no device file of a GPU");
+    }
+    return str_cat(found, "/", kernels_hash(), given ? " " : "", given ? given : "");
   }
 
   Result<std::string> measured_device(const TargetSpec& target) const override {

@@ -16,7 +16,7 @@ Result<std::unique_ptr<gpu::Device>> open_device(uint32_t index, const gpu::Devi
 #if defined(__aarch64__)
 inline constexpr gpu::Driver kDriver{"vulkan", false, &unavailable, &open_device, &look};
 #else
-inline constexpr gpu::Driver kDriver{"vulkan", false, &unavailable, &open_device, &look, &device_files};
+inline constexpr gpu::Driver kDriver{"vulkan", false, &unavailable, &open_device, &look, &device_signs};
 #endif
 
 }  // namespace pinnace::vulkan

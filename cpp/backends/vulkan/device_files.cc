@@ -2,14 +2,21 @@
 #include "backends/vulkan/device_files.h"
 
 #include <dirent.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "base/environment.h"
+#include "base/hash.h"
+#include "base/open_file.h"
+#include "base/text.h"
 
 namespace pinnace::vulkan {
 namespace {
@@ -39,6 +46,14 @@ std::vector<std::string> numbered_files(std::string_view pattern) {
   return found;
 }
 
+/// The beginning of a small file; empty if it cannot be read.
+std::string contents(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), reading_flags()));
+  char text[1024];
+  const ssize_t length = file.valid() ? ::read(file.get(), text, sizeof text) : 0;
+  return length > 0 ? std::string(text, static_cast<size_t>(length)) : std::string();
+}
+
 }  // namespace
 
 std::string files_there(std::string_view list) {
@@ -56,6 +71,30 @@ std::string files_there(std::string_view list) {
     }
   }
   return all;
+}
+
+std::string device_signs() {
+  std::string files = device_files();
+  if (files.empty()) return files;
+  std::string about;
+  for (std::string_view left = files; !left.empty();) {
+    const size_t space = left.find(' ');
+    const std::string path(left.substr(0, space));
+    left.remove_prefix(space == std::string_view::npos ? left.size() : space + 1);
+    struct stat file = {};
+    if (::stat(path.c_str(), &file) != 0) continue;
+    about +=
+        str_cat(path, " ", file.st_rdev, "\n",
+                contents(str_cat("/sys/dev/char/", major(file.st_rdev), ":", minor(file.st_rdev), "/device/uevent")));
+  }
+  for (const char* folder : {"/etc/vulkan/icd.d", "/usr/local/share/vulkan/icd.d", "/usr/share/vulkan/icd.d"}) {
+    struct stat listed = {};
+    if (::stat(folder, &listed) == 0) about += str_cat(folder, " ", listed.st_mtim.tv_sec, "\n");
+  }
+  for (const char* variable : {"VK_DRIVER_FILES", "VK_ICD_FILENAMES"}) {
+    if (const char* value = environment(variable)) about += str_cat(variable, " ", value, "\n");
+  }
+  return str_cat(files, " ", hash64(std::as_bytes(std::span(about.data(), about.size()))));
 }
 
 std::string device_files() {

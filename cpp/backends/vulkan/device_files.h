@@ -17,4 +17,9 @@ std::string files_there(std::string_view list);
 /// files_there() of the list that PINNACE_GPU_DEVICE_FILES gives, or else of kDeviceFiles.
 std::string device_files();
 
+/// These files, and a hash of what else tells one device and driver from another without asking them: numbers of the
+/// devices, what the kernel says of each (driver, PCI identity), and when Vulkan's lists of drivers changed last. Empty
+/// without any file.
+std::string device_signs();
+
 }  // namespace pinnace::vulkan

@@ -24,8 +24,9 @@ struct TargetChoice;  // compile/targets.h
 struct Options {
   /// "auto", one target ("cpu", "cpu:avx2"), or several in order of preference, separated by commas. Nodes that the
   /// named back ends do not take go to the CPU if `fallback`, each with a reason in placement(). "auto" times models of
-  /// more than 20 million multiply-adds on the CPU and on the GPU, where there is one, and takes the faster: see
-  /// docs/gpu.md.
+  /// more than 20 million multiply-adds on the CPU and on the GPU, where there is one, and takes the faster: its
+  /// sessions begin on the CPU, may change to the GPU once, between two runs, and the last bits of results with that.
+  /// "auto:fixed" takes its time before the first run and changes nothing: see docs/gpu.md.
   std::string target = "auto";
   /// Threads that one run may use, this one included. 0: as many as the process may use processors.
   int threads = 0;
