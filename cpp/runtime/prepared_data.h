@@ -1,6 +1,7 @@
 // What a Prepared holds: the program, the choices of Options, and what its sessions share.
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include <pinnace/session.h>
@@ -27,9 +28,18 @@ struct Prepared::Data {
     }
     if (options.require_payload) packed.require_stored();
   }
+  /// The payloads of another program, if there is one, count as this one's. Before the first plan.
+  void use_stored(std::optional<Program> other) {
+    if (!other) return;
+    beside = std::move(other);
+    for (const Payload& stored : beside->data().payloads) {
+      packed.add_stored({stored.target, stored.key, stored.bytes, stored.stored});
+    }
+  }
   static size_t plan_capacity(const Options& o) { return static_cast<size_t>(o.plan_cache < 1 ? 1 : o.plan_cache); }
 
   Program program;
+  std::optional<Program> beside;  ///< whose payloads are used as well (Options::packed_store)
   Options options;
   std::shared_ptr<const CustomOps> custom;
   std::vector<TargetChoice> targets;

@@ -245,6 +245,10 @@ class Session:
     plan_cache for how many sets of input shapes plan and memory are kept, at least 1; the least recently used one goes
                first.
     require_payload  True: Unsupported rather than pack weights that the file does not hold packed for the target.
+    pack_cache True: what has to be packed for the CPU, where `program` comes from a file, is then written to the user's
+               cache folder, on a thread (~/.cache/pinnace; the variable PINNACE_CACHE names another, or none if it is
+               empty). Later sessions and processes map it from there instead of packing again. The end of the process
+               waits up to five seconds for what is still being written. False: nothing is read or written.
 
     The arguments program (as a Program), target (as text), threads, precision, fallback and plan_cache are attributes,
     to read.
@@ -270,6 +274,7 @@ class Session:
         keep: Sequence[str] = (),
         plan_cache: int = 8,
         require_payload: bool = False,
+        pack_cache: bool = True,
     ) -> None:
         """See the class."""
         if not isinstance(program, Program):
@@ -277,7 +282,7 @@ class Session:
         self.program = program
         self.target = target if isinstance(target, str) else ",".join(target)
         self.threads, self.precision, self.fallback, self.plan_cache = threads, precision, fallback, plan_cache
-        self._keep, self._require_payload = tuple(keep), require_payload
+        self._keep, self._require_payload, self._pack_cache = tuple(keep), require_payload, pack_cache
         self._core = _core.Session(
             core_of(program),
             self.target,
@@ -288,6 +293,7 @@ class Session:
             plan_cache,
             custom_ops(),
             require_payload,
+            pack_cache,
         )
         self._inputs = specs_from(self._core.inputs, self._core.symbols)
         self._outputs = specs_from(self._core.outputs, self._core.symbols)
@@ -309,6 +315,7 @@ class Session:
             "keep": self._keep,
             "plan_cache": self.plan_cache,
             "require_payload": self._require_payload,
+            "pack_cache": self._pack_cache,
         }
         state = self.state
         return session_from_pickle, (self.program, arguments, {name: state[name] for name in state})

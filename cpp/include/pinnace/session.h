@@ -18,6 +18,7 @@
 namespace pinnace {
 
 class Backend;        // backends/backend.h
+class PackedStore;    // runtime/packed_store.h
 struct TargetChoice;  // compile/targets.h
 
 /// How a program is to be run. Every member has a default, so that `{.threads = 2}` compiles without a warning.
@@ -45,6 +46,9 @@ struct Options {
   std::vector<const Backend*> backends = {};
   /// kUnsupported rather than pack weights that the file does not hold packed for the target, in this build's layout.
   bool require_payload = false;
+  /// Where weights that are packed for the CPU are kept for later sessions and processes; null: nowhere. The host
+  /// library has one: user_pack_cache() of pinnace/pack_cache.h.
+  const PackedStore* packed_store = nullptr;
 };
 
 /// Where one node runs, and why not elsewhere.
