@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from cases import quantized
+from cases import FOLDER, quantized
 
 Arrays = list[np.ndarray[Any, Any]]
 Run = Callable[[Arrays], Arrays]
@@ -33,6 +33,7 @@ class Engine:
     modules: tuple[str, ...] = ()  # imported before the clock of the start-up runs
     twin_of = ""  # whose conversion it uses
 
+    only_starts = False  # whether it takes part in start_up.py alone
     gpu = False  # whether it runs on a GPU, and takes part in `report.py --gpu` alone
     tolerance = 1e-3  # of its outputs, in parts of the largest; what is off by more computes something else
 
@@ -90,6 +91,48 @@ class PinnaceAvx2(Pinnace):
     name = "pinnace-avx2"
     target = "cpu:avx2"
     twin_of = "pinnace"
+
+
+class PinnacePacked(Pinnace):
+    """As one starts it without naming a target; weights were packed when the file was built."""
+
+    name = "pinnace-packed"
+    twin_of = "pinnace"
+    target = "auto"
+    only_starts = True
+
+
+class PinnacePlain(PinnacePacked):
+    """The same from a file without packed weights, and without a cache folder."""
+
+    name = "pinnace-plain"
+    twin_of = ""
+    file = "plain.pnc"
+    variables = MappingProxyType({"PINNACE_CACHE": ""})
+
+    def prepare(self, case: Path) -> None:
+        import pinnace as pn
+
+        with np.load(case / "inputs.npz") as inputs:
+            pn.load(self.source(case), dict(inputs)).build().save(case / self.file)
+
+
+class PinnaceCached(PinnacePlain):
+    """The same again, whose weights an earlier start has packed into the user's cache folder."""
+
+    name = "pinnace-cached"
+    file = "cached.pnc"
+    variables = MappingProxyType({"PINNACE_CACHE": str(FOLDER / "cache")})
+
+    def prepare(self, case: Path) -> None:
+        from pinnace import _core
+
+        super().prepare(case)
+        with np.load(case / "inputs.npz") as inputs:
+            for threads in (1, 2):
+                self.load(case, threads, dict(inputs))(list(inputs.values()))
+        if not _core.wait_for_pack_cache(60.0):
+            raise RuntimeError("packed weights were not written within a minute")
 
 
 class PinnaceVulkan(Pinnace):
@@ -473,6 +516,9 @@ ENGINES: dict[str, Engine] = {
         PinnaceAvx2(),
         OpenVinoAvx2(),
         TorchAvx2(),
+        PinnacePacked(),
+        PinnacePlain(),
+        PinnaceCached(),
         PinnaceVulkan(),
         PinnaceVulkanHalf(),
         NcnnVulkan(),
@@ -481,5 +527,6 @@ ENGINES: dict[str, Engine] = {
         TorchCudaHalf(),
     )
 }
-CPU_ENGINES = [name for name, engine in ENGINES.items() if not engine.gpu]
+CPU_ENGINES = [name for name, engine in ENGINES.items() if not engine.gpu and not engine.only_starts]
+START_UP_ENGINES = [name for name, engine in ENGINES.items() if engine.only_starts]
 GPU_ENGINES = [name for name, engine in ENGINES.items() if engine.gpu]

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <utility>
 
+#include <pinnace/pack_cache.h>
 #include <pinnace/session.h>
 
 #include "arrays.h"
@@ -149,7 +150,8 @@ class PendingRun {
 
 std::unique_ptr<Session> make_session(const Program& program, const std::string& target, int threads,
                                       const std::string& precision, bool fallback, const std::vector<std::string>& keep,
-                                      int plan_cache, const std::vector<const CustomOp*>& ops, bool require_payload) {
+                                      int plan_cache, const std::vector<const CustomOp*>& ops, bool require_payload,
+                                      bool pack_cache) {
   Options options;
   options.target = target;
   options.threads = threads;
@@ -159,6 +161,7 @@ std::unique_ptr<Session> make_session(const Program& program, const std::string&
   options.plan_cache = plan_cache;
   options.ops = ops;
   options.require_payload = require_payload;
+  if (pack_cache) options.packed_store = &user_pack_cache();
   return std::make_unique<Session>(interruptible([&] { return Session::create(program, options); }));
 }
 
@@ -243,6 +246,11 @@ void set_state(Session& session, int i, const py::object& value) {
   check(go());
 }
 
+bool wait_for_cache(double seconds) {
+  const WithoutGil release;
+  return wait_for_pack_cache(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)));
+}
+
 Rows device_dicts() {
   Rows all;
   const auto look = [] {
@@ -266,7 +274,7 @@ void add_session(py::module_& module) {
       .def(py::init(&make_session), py::arg("program"), py::arg("target") = "auto", py::arg("threads") = 0,
            py::arg("precision") = "fp32", py::arg("fallback") = true, py::arg("keep") = std::vector<std::string>{},
            py::arg("plan_cache") = 8, py::arg("ops") = std::vector<const CustomOp*>{},
-           py::arg("require_payload") = false)
+           py::arg("require_payload") = false, py::arg("pack_cache") = false)
       .def_property_readonly("inputs", [](const Session& s) { return spec_dicts(s.inputs()); })
       .def_property_readonly("outputs", [](const Session& s) { return spec_dicts(s.outputs()); })
       .def_property_readonly("symbols", [](const Session& s) { return symbol_dicts(s.symbols()); })
@@ -286,6 +294,8 @@ void add_session(py::module_& module) {
       .def("done", &PendingRun::done)
       .def("cancel", &PendingRun::cancel)
       .def("result", &PendingRun::result);
+  module.def("wait_for_pack_cache", wait_for_cache, py::arg("seconds"),
+             "Waits until all that was packed is in the user's cache folder; False: not within this time.");
   module.def("devices", device_dicts, "Targets of this build, whether each can run here, and what or why not.");
 }
 

@@ -48,6 +48,7 @@ MAY_INCLUDE: dict[str, tuple[str, ...]] = {
         *("base", "graph", "ops", "nnapi", "import", "passes", "compile", "backends", "program", "runtime"),
         *("nnapi_host", "tools"),
     ),
+    "pack_cache": ("base", "graph", "ops", "backends", "compile", "program", "runtime"),
     "quantize": ("base", "graph", "ops", "passes", "convert"),
     "nnapi_host": ("base", "graph", "ops", "nnapi", "passes", "program", "compile", "runtime"),
     "tools": (),

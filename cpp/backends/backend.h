@@ -139,6 +139,9 @@ class Backend {
   virtual bool automatic() const { return true; }
   /// Whether "auto" measures it against the others where it does not take it unasked.
   virtual bool measured() const { return false; }
+  /// Signs of a device worth measuring, found without opening a library: a line of text, another one for another
+  /// device; empty where only the device itself can tell. kUnsupported: there is none, and "auto" looks no further.
+  virtual Result<std::string> signs_of_device() const { return std::string(); }
   /// What such a measurement holds for, device and driver; kUnsupported: why it is not worth one.
   virtual Result<std::string> measured_device(const TargetSpec&) const { return unsupported("it is not measured"); }
   /// Whether a device that was lost can be opened anew: the runtime then does so once and repeats the run on it.

@@ -1,6 +1,7 @@
 // openat and fstat: what is looked at is what is used, whatever takes its name meanwhile.
 #include "base/private_folder.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -68,7 +69,33 @@ Result<std::shared_ptr<const PrivateFile>> PrivateFolder::read(const std::string
 }
 
 Status PrivateFolder::write(const std::string& name, std::span<const std::byte> bytes) const {
-  return replace_in(descriptor_, name, std::span(&bytes, 1), 0600, str_cat(path_, "/", name));
+  return write(name, std::span(&bytes, 1));
+}
+
+Status PrivateFolder::write(const std::string& name, std::span<const std::span<const std::byte>> pieces) const {
+  return replace_in(descriptor_, name, pieces, 0600, str_cat(path_, "/", name));
+}
+
+Result<std::vector<PrivateFolder::Entry>> PrivateFolder::list() const {
+  // Its own description of the folder: the position in it is shared by all that were duplicated.
+  Descriptor again(::openat(descriptor_.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!again.valid()) return file_error("list the folder", path_, errno);
+  const std::unique_ptr<DIR, int (*)(DIR*)> open(::fdopendir(again.get()), ::closedir);
+  if (!open) return file_error("list the folder", path_, errno);
+  static_cast<void>(again.release());  // closedir() closes it
+  std::vector<Entry> entries;
+  while (const dirent* entry = ::readdir(open.get())) {
+    struct stat about;
+    if (::fstatat(descriptor_.get(), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode)) {
+      continue;  // gone meanwhile, or none of ours
+    }
+    entries.push_back({entry->d_name, about.st_size, about.st_mtim});
+  }
+  return entries;
+}
+
+void PrivateFolder::remove(const std::string& name) const {
+  ::unlinkat(descriptor_.get(), name.c_str(), 0);
 }
 
 }  // namespace pinnace

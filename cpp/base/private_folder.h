@@ -2,9 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
+#include <ctime>
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "base/open_file.h"
 #include "base/status.h"
@@ -41,6 +44,19 @@ class PrivateFolder {
   Result<std::shared_ptr<const PrivateFile>> read(const std::string& name) const;
   /// Writes a file (mode 0600) as write_file_atomically does, but replaces a link of that name instead of following it.
   Status write(const std::string& name, std::span<const std::byte> bytes) const;
+  /// The same for bytes in pieces that follow each other.
+  Status write(const std::string& name, std::span<const std::span<const std::byte>> pieces) const;
+
+  /// A regular file of the folder.
+  struct Entry {
+    std::string name;
+    int64_t bytes = 0;
+    timespec modified = {};
+  };
+  /// All of them, in no order; links and what else is there are left out. kFile.
+  Result<std::vector<Entry>> list() const;
+  /// What is gone already, or cannot be removed, stays as it is.
+  void remove(const std::string& name) const;
 
  private:
   PrivateFolder(std::string path, Descriptor descriptor) : path_(std::move(path)), descriptor_(std::move(descriptor)) {}

@@ -66,7 +66,7 @@ Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::stri
     return invalid("precision '", precision, "' is not one of fp32, fp16, bf16, auto");
   }
   std::vector<TargetChoice> choices;
-  if (text == "auto") {
+  if (text == "auto" || text == kAutoFixed) {
     for (const Backend* b : known_backends(extra)) {
       TargetSpec spec{std::string(b->name()), "", std::string(precision), true};
       settle_precision(*b, spec);

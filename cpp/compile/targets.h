@@ -18,9 +18,12 @@ struct TargetChoice {
 /// The application's back ends (`extra`), then those built in: the order in which names are looked up.
 std::vector<const Backend*> known_backends(std::span<const Backend* const> extra);
 
-/// "auto", "cpu:avx2", "vulkan,cpu": the back ends in order. Back ends of the application (`extra`) are found first.
-/// "auto" takes every back end that is available and automatic(). kInvalidArgument: unknown name, with the list of
-/// known ones; kUnsupported: known, but not in this build or not available here, with its reason.
+/// The target "auto" for a session that stays where its first run is.
+inline constexpr std::string_view kAutoFixed = "auto:fixed";
+
+/// "auto", "auto:fixed", "cpu:avx2", "vulkan,cpu": the back ends in order. Back ends of the application (`extra`) are
+/// found first. "auto" takes every back end that is available and automatic(). kInvalidArgument: unknown name, with the
+/// list of known ones; kUnsupported: known, but not in this build or not available here, with its reason.
 Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::string_view precision,
                                                 std::span<const Backend* const> extra);
 

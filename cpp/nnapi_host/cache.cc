@@ -1,9 +1,6 @@
 // Cache files: .pnc files with packed weights, whose facts say what they were made of.
 #include "nnapi_host/cache.h"
 
-#include <dlfcn.h>
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <charconv>
 
@@ -11,6 +8,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
+#include "base/user_cache.h"
 #include "program/reader.h"
 #include "program/writer.h"
 #include "runtime/prepared_data.h"
@@ -53,17 +51,6 @@ void add_model(Hasher& hasher, const nnapi::Model& model) {
   }
   add_list(hasher, std::span(model.inputs));
   add_list(hasher, std::span(model.outputs));
-}
-
-/// What tells one build of this library from the next: mappings may change without the version.
-std::string library() {
-  std::string text = PINNACE_VERSION;
-  Dl_info found = {};
-  struct stat file = {};
-  if (::dladdr(reinterpret_cast<const void*>(&library), &found) && ::stat(found.dli_fname, &file) == 0) {
-    text += str_cat(" ", file.st_size, " ", file.st_mtim.tv_sec, ".", file.st_mtim.tv_nsec);
-  }
-  return text;
 }
 
 const std::string* fact(const Program& program, std::string_view key) {
@@ -111,7 +98,7 @@ Cache::Cache(const std::string& directory, const CacheToken& token, const nnapi:
   name_ += ".pnc";
   Hasher hasher;
   add_model(hasher, model);
-  key_ = str_cat("model ", hex(hasher.digest()), ", library ", library(), ", cpu ", kernel_isa_name(cpu_isa()),
+  key_ = str_cat("model ", hex(hasher.digest()), ", library ", library_build(), ", cpu ", kernel_isa_name(cpu_isa()),
                  ", target ", target);
 }
 

@@ -61,6 +61,7 @@ struct ProgramData {
   FileBytes file;                     ///< empty if the program was never written
   std::vector<FileSection> sections;  ///< of `file`
   std::string name;                   ///< of the file, for messages: "net.pnc"
+  int descriptor = -1;                ///< of the file that it is mapped from, which `owner` keeps open; -1: it is none
   Graph graph;
   Metadata metadata;                       ///< sorted by key
   std::vector<Payload> payloads;           ///< sorted by target and key

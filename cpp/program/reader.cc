@@ -124,6 +124,7 @@ Result<std::shared_ptr<const ProgramData>> read_program(std::string name, std::s
     data->sections.push_back({static_cast<uint32_t>(s.kind), bytes.subspan(s.offset, s.bytes), s.hash});
   }
   data->name = file.name;
+  data->descriptor = options.descriptor;
   data->graph = std::move(decoded.graph);
   data->metadata = std::move(manifest.metadata);
   data->payloads = std::move(manifest.payloads);

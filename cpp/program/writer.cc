@@ -52,6 +52,21 @@ flatbuffers::DetachedBuffer encode_manifest(const Metadata& metadata, std::span<
   return builder.Release();
 }
 
+/// As a file has them: by target and key.
+std::vector<Payload> in_order(std::span<const Payload> payloads) {
+  std::vector<Payload> sorted(payloads.begin(), payloads.end());
+  const auto order = [](const Payload& p) { return std::tie(p.target, p.key); };
+  std::sort(sorted.begin(), sorted.end(), [&](const Payload& a, const Payload& b) { return order(a) < order(b); });
+  return sorted;
+}
+
+/// The sections of so many payloads: those after graph, manifest and weights.
+std::vector<uint32_t> payload_sections(size_t payloads) {
+  std::vector<uint32_t> indices(payloads);
+  std::iota(indices.begin(), indices.end(), 3u);
+  return indices;
+}
+
 /// A graph of many nodes and few weights would break rule F-18: zeros at the end make the file as large as it must be.
 void add_padding(std::vector<SectionContent>& sections, const format::Model& model) {
   const uint64_t needed = graph_footprint(model, UINT64_MAX);
@@ -67,7 +82,7 @@ Status read_back(const Buffer& file) {
     PINNACE_TRY(decode_manifest(view, container).status());
     return decode_graph(view, container, nullptr).status();
   };
-  const Status status = check();
+  Status status = check();
   if (status.code() != Code::kCorruptFile) return status;
   Status invalid_graph(Code::kInvalidArgument, str_cat("the graph cannot be written: ", status.message()));
   return invalid_graph.with_rule(status.rule());
@@ -78,14 +93,10 @@ Status read_back(const Buffer& file) {
 Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<const Payload> payloads) {
   PINNACE_TRY(verify(graph));
   PINNACE_TRY(tidy(metadata));
-  std::vector<Payload> sorted(payloads.begin(), payloads.end());
-  const auto order = [](const Payload& p) { return std::tie(p.target, p.key); };
-  std::sort(sorted.begin(), sorted.end(), [&](const Payload& a, const Payload& b) { return order(a) < order(b); });
+  const std::vector<Payload> sorted = in_order(payloads);
   PINNACE_ASSIGN(const EncodedGraph encoded, encode_graph(graph));
   PINNACE_TRY(check_stopped("the writing of a program"));
-  std::vector<uint32_t> indices(sorted.size());
-  std::iota(indices.begin(), indices.end(), 3u);  // after graph, manifest and weights
-  const auto manifest = encode_manifest(metadata, sorted, indices);
+  const auto manifest = encode_manifest(metadata, sorted, payload_sections(sorted.size()));
   std::vector<SectionContent> sections;
   sections.push_back({.kind = SectionKind::kGraph, .parts = {bytes_of(encoded.model)}});
   sections.push_back({.kind = SectionKind::kManifest, .parts = {bytes_of(manifest)}});
@@ -95,6 +106,26 @@ Result<Buffer> write_program(const Graph& graph, Metadata metadata, std::span<co
   PINNACE_ASSIGN(Buffer file, write_container(sections));
   PINNACE_TRY(read_back(file));
   return file;
+}
+
+Status write_payloads(Metadata metadata, std::span<const Payload> payloads,
+                      const std::function<Status(std::span<const std::span<const std::byte>>)>& write) {
+  PINNACE_TRY(tidy(metadata));
+  const std::vector<Payload> sorted = in_order(payloads);
+  Graph none;
+  none.name = "payloads";
+  PINNACE_ASSIGN(const EncodedGraph encoded, encode_graph(none));
+  const auto manifest = encode_manifest(metadata, sorted, payload_sections(sorted.size()));
+  std::vector<SectionContent> sections;
+  sections.push_back({.kind = SectionKind::kGraph, .parts = {bytes_of(encoded.model)}});
+  sections.push_back({.kind = SectionKind::kManifest, .parts = {bytes_of(manifest)}});
+  sections.push_back({.kind = SectionKind::kWeights, .parts = {std::span<const std::byte>()}});
+  for (const Payload& p : sorted) {
+    PINNACE_ASSIGN(const uint64_t hash, hash_unless_stopped(p.bytes, "the hashing of packed weights"));
+    sections.push_back({.kind = SectionKind::kPayload, .parts = {p.bytes}, .hash_known = true, .hash = hash});
+  }
+  PINNACE_ASSIGN(const ContainerPieces made, lay_out_container(sections));
+  return write(made.pieces);
 }
 
 namespace {

@@ -1,19 +1,18 @@
-// Counting work, timing runs, and remembering times.
+// Counting work, timing runs, and deciding by times, before the first run or beside the first ones.
 #include "runtime/device_autotuning.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <cstring>
 #include <set>
 
-#include "base/environment.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/private_folder.h"
-#include "base/process.h"
 #include "base/thread.h"
+#include "base/user_cache.h"
+#include "base/work_mutex.h"
+#include "runtime/measured_times.h"
 
 namespace pinnace {
 namespace {
@@ -83,12 +82,6 @@ double work_of(const Graph& graph, const std::vector<TensorType>& values, const 
 /// Inputs and states of more bytes are not made up only to be timed.
 constexpr double kMostBytes = 1 << 30;
 
-/// The best run; not finished: none was, within this time.
-struct Timing {
-  int64_t us = 0;
-  bool finished = false;
-};
-
 Result<Timing> time_of(const Prepared::Data& data, std::span<const TensorType> types) {
   const Graph& graph = data.graph();
   std::vector<Buffer> memory;
@@ -157,96 +150,8 @@ std::string text_of(const Timing& t) {
   return text;
 }
 
-// ---- remembering
+// ---- deciding
 
-struct Times {
-  Timing device, rest;
-  bool device_is_faster() const { return device.finished && (!rest.finished || device.us < rest.us); }
-};
-
-std::span<const std::byte> bytes_of(std::string_view text) {
-  return std::as_bytes(std::span(text.data(), text.size()));
-}
-
-/// As the environment says; empty: no times are kept.
-std::string cache_folder() {
-  const char* folder = environment("PINNACE_GPU_CACHE");
-  return folder ? folder : "";
-}
-std::string file_of(const std::string& key) {
-  return str_cat("auto-", hash64(bytes_of(key)), ".times");
-}
-
-/// Times by what they were taken of.
-class Memory {
- public:
-  bool find(const std::string& key, Times* times) {
-    if (const auto found = known_.find(key); found != known_.end()) {
-      *times = found->second;
-      return true;
-    }
-    if (!read(key, times)) return false;
-    known_[key] = *times;
-    return true;
-  }
-
-  /// What cannot be written is measured again by the next process: the status says why.
-  Status add(const std::string& key, const Times& times) {
-    known_[key] = times;
-    if (cache_folder().empty()) return {};
-    PINNACE_ASSIGN(const PrivateFolder folder, PrivateFolder::open(cache_folder()));
-    PINNACE_LOG_DEBUG("times of auto are written to '", cache_folder(), "/", file_of(key), "'");
-    std::string text = key + "\n";
-    for (const Timing& t : {times.device, times.rest}) text += str_cat(t.us, t.finished ? " finished\n" : " stopped\n");
-    text = str_cat(kMagic, hash64(bytes_of(text)), "\n", text);
-    return folder.write(file_of(key), bytes_of(text));
-  }
-
- private:
-  static constexpr std::string_view kMagic = "pinnace times 1 ";
-
-  /// A number and how the run ended, off the front.
-  static bool take(std::string_view* text, Timing* timing) {
-    const auto [at, problem] = std::from_chars(text->data(), text->data() + text->size(), timing->us);
-    if (problem != std::errc() || timing->us < 1) return false;
-    text->remove_prefix(static_cast<size_t>(at - text->data()));
-    timing->finished = text->starts_with(" finished\n");
-    if (!timing->finished && !text->starts_with(" stopped\n")) return false;
-    text->remove_prefix(timing->finished ? 10 : 9);
-    return true;
-  }
-
-  /// False if the file is not there, not trusted, damaged, or of something else.
-  static bool read(const std::string& key, Times* times) {
-    if (cache_folder().empty()) return false;
-    const auto ignored = [&](std::string_view why) {
-      PINNACE_LOG_DEBUG("times of auto in '", cache_folder(), "/", file_of(key), "' are not used: ", why);
-      return false;
-    };
-    const auto folder = PrivateFolder::open(cache_folder());
-    if (!folder) return ignored(folder.status().message());
-    const auto file = folder->read(file_of(key));
-    if (!file) return ignored(file.status().message());
-    const auto bytes = (*file)->bytes();
-    std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
-    const size_t line = text.find('\n');
-    constexpr std::string_view kDamaged = "the file is damaged or of another model, device or build";
-    if (line == std::string_view::npos) return ignored(kDamaged);
-    const std::string_view first = text.substr(0, line + 1);
-    text.remove_prefix(line + 1);
-    if (first != str_cat(kMagic, hash64(bytes_of(text)), "\n") || !text.starts_with(key + "\n")) {
-      return ignored(kDamaged);
-    }
-    text.remove_prefix(key.size() + 1);
-    if (!take(&text, &times->device) || !take(&text, &times->rest) || !text.empty()) return ignored(kDamaged);
-    PINNACE_LOG_DEBUG("times of auto are read from '", cache_folder(), "/", file_of(key), "'");
-    return true;
-  }
-
-  std::map<std::string, Times> known_;
-};
-
-constinit PerProcess<Memory> memory;
 /// Held while models are timed, which would otherwise slow each other down.
 constinit WorkMutex measuring;
 
@@ -256,7 +161,8 @@ std::string key_of(const AutotuneRequest& request, const Sizes& sizes) {
   // The header holds the hash of the table of sections, which holds those of all the rest.
   const FileBytes& file = request.program.data().file;
   const auto head = file.pieces().empty() ? std::span<const std::byte>() : file.pieces()[0];
-  std::string key = str_cat("model ", hash64(head.first(std::min<size_t>(head.size(), 64))), " ", file.size());
+  std::string key = str_cat("build ", library_build(), ", model ",
+                            hash64(head.first(std::min<size_t>(head.size(), 64))), " ", file.size());
   for (const TensorType& type : sizes.inputs) key += " " + to_string(type);
   key += str_cat(", ", o.threads ? o.threads : available_processors(), " threads, ", o.precision,
                  o.fallback ? "" : " alone", ", ", cpu_backend().description(), ", beside");
@@ -266,11 +172,212 @@ std::string key_of(const AutotuneRequest& request, const Sizes& sizes) {
   return key;
 }
 
-}  // namespace
+/// A back end that may be worth a measurement, and what is known of it.
+struct Candidate {
+  const Backend* backend;
+  TargetSpec spec;
+  std::string key;  ///< of its times, but for the device where only that tells which it is
+  bool device_in_key;
+};
 
-std::string measured_times_path(const std::string& key) {
-  return cache_folder().empty() ? std::string() : str_cat(cache_folder(), "/", file_of(key));
+/// Models too small, and back ends without a sign of a device, give none.
+Result<std::vector<Candidate>> candidates_of(const AutotuneRequest& request, Sizes* sizes) {
+  std::vector<Candidate> candidates;
+  std::vector<const Backend*> backends = known_backends(request.options.backends);
+  std::erase_if(backends, [](const Backend* b) { return !b->measured(); });
+  if (backends.empty()) return candidates;
+  PINNACE_ASSIGN(const auto custom, CustomOps::create(request.options.ops));
+  const Graph& graph = request.program.data().graph;
+  *sizes = sizes_of(graph, custom->table());
+  if (work_of(graph, sizes->values, custom->table()) < kWorthMeasuring) {
+    PINNACE_LOG_DEBUG("auto measures nothing: '", graph.name, "' has too little work for another device to pay");
+    return candidates;
+  }
+  for (const Backend* backend : backends) {
+    const auto signs = backend->signs_of_device();
+    if (!signs) {
+      PINNACE_LOG_DEBUG("auto does not look for ", backend->name(), ": ", signs.status().message());
+      continue;
+    }
+    TargetSpec spec{std::string(backend->name()), "", request.options.precision, true};
+    settle_precision(*backend, spec);
+    candidates.push_back({backend,
+                          std::move(spec),
+                          str_cat(key_of(request, *sizes), ", ", backend->name(), " ", *signs),
+                          !signs->empty()});
+  }
+  return candidates;
 }
+
+struct Decision {
+  AutoChoice choice;
+  std::shared_ptr<const Prepared> best;  ///< null: none is faster than what runs without them
+};
+using Rest = std::function<Result<std::shared_ptr<const Prepared>>()>;
+
+/// An operator of the application's that is being timed may make a session of its own.
+thread_local bool measuring_here = false;
+
+/// Times a candidate and what runs without it. Whatever fails there is the reason in `times`; an error of this is one
+/// of the call, and nothing to be remembered. `with` is left what was timed.
+Status measure(const AutotuneRequest& request, const Sizes& sizes, const Candidate& candidate,
+               const std::vector<TargetChoice>& targets, const Rest& rest, MeasuredTimes* times,
+               std::shared_ptr<const Prepared>* with, bool* lasting) {
+  const auto pass_over = [&](const Status& status) -> Status {
+    if (status.code() == Code::kCancelled) return status;
+    times->passed_over = status.message();
+    *lasting = false;
+    return {};
+  };
+  *lasting = true;
+  auto made = request.prepare(targets, false);
+  if (!made) return pass_over(made.status());
+  const auto& rows = (*made)->data().placement;
+  if (std::none_of(rows.begin(), rows.end(), [&](const auto& row) { return row.backend == candidate.spec.backend; })) {
+    times->passed_over = "it takes no node for which a copy pays";
+    return {};
+  }
+  const auto timed = time_of((*made)->data(), sizes.inputs);
+  if (!timed) return pass_over(timed.status());
+  *with = std::move(*made);
+  PINNACE_ASSIGN(const std::shared_ptr<const Prepared> without, rest());
+  const auto plain = time_of(without->data(), sizes.inputs);
+  if (!plain) return pass_over(plain.status().with_prefix("the model could not be run to measure it: "));
+  times->device = *timed;
+  times->rest = *plain;
+  return {};
+}
+
+/// Finds the fastest of the candidates and `rest`.
+Result<Decision> decide(const AutotuneRequest& request, const Sizes& sizes, const std::vector<Candidate>& candidates,
+                        const Rest& rest) {
+  const Graph& graph = request.program.data().graph;
+  Decision decision;
+  AutoChoice& choice = decision.choice;
+  std::vector<TargetChoice> best_targets;
+  MeasuredTimes best_times;
+  for (const Candidate& candidate : candidates) {
+    const Backend& backend = *candidate.backend;
+    const TargetSpec& spec = candidate.spec;
+    const auto pass_over = [&](const std::string& reason) {
+      PINNACE_LOG_INFO("auto passes over ", spec.backend, " for '", graph.name, "': ", reason);
+      choice.passed_over.emplace_back(spec.backend, reason);
+    };
+    PINNACE_TRY(check_stopped("the search for a device"));
+    MeasuredTimes times;
+    bool known = candidate.device_in_key && measured_times()->find(candidate.key, &times);
+    std::string key = candidate.key, not_kept;
+    std::shared_ptr<const Prepared> with;
+    if (!known || times.device_is_faster()) {                                       // the device is asked for
+      if (const std::string reason = backend.unavailable(spec); !reason.empty()) {  // no news: most machines lack some
+        PINNACE_LOG_DEBUG("auto: ", spec.backend, " cannot run here: ", reason);
+        continue;
+      }
+      const auto device = backend.measured_device(spec);
+      if (known && device && *device != times.driver) known = false;  // another driver
+      if (!known) times = {};
+      if (!device) {
+        times.passed_over = device.status().message();
+      } else {
+        times.driver = *device;
+      }
+      if (!candidate.device_in_key && device) {
+        key = str_cat(key, *device);
+        known = measured_times()->find(key, &times);
+      }
+      if (!known) {
+        const WorkLockAnew lock(measuring, "the timing of a model");
+        PINNACE_TRY(lock.status());
+        struct Mark {
+          Mark() { measuring_here = true; }
+          ~Mark() { measuring_here = false; }
+        } const mark;
+        const bool meanwhile = measured_times()->find(key, &times) && (!device || times.driver == *device);
+        std::vector<TargetChoice> targets = {{&backend, spec, ""}};
+        targets.insert(targets.end(), request.targets.begin(), request.targets.end());
+        bool lasting = true;
+        if (!meanwhile && device) {
+          times = {.device = {}, .rest = {}, .passed_over = {}, .driver = *device};
+          PINNACE_TRY(measure(request, sizes, candidate, targets, rest, &times, &with, &lasting));
+        }
+        if (!meanwhile && lasting && (device || candidate.device_in_key)) {
+          if (const Status kept = measured_times()->add(key, times); !kept.ok()) {
+            PINNACE_LOG_WARN("times of auto are not kept, and measured again by the next process: ", kept.message());
+            not_kept = str_cat("; these times are not kept: ", kept.message());
+          }
+        }
+      }
+    }
+    if (!times.passed_over.empty()) {
+      pass_over(times.passed_over);
+      continue;
+    }
+    if (!times.device_is_faster() || (!best_targets.empty() && times.device.us >= best_times.device.us)) {
+      pass_over(str_cat(text_of(times.device), " there, ", text_of(times.rest), " without it", not_kept));
+      continue;
+    }
+    if (!best_targets.empty()) {
+      choice.passed_over.emplace_back(
+          choice.chosen, str_cat(text_of(best_times.device), " there, ", text_of(times.device), " on ", spec.backend));
+    }
+    PINNACE_LOG_INFO("auto takes ", spec.backend, " for '", graph.name, "': ", text_of(times.device), " there, ",
+                     text_of(times.rest), " without it");
+    choice.chosen = spec.backend;
+    choice.reason = str_cat(text_of(times.device), " here, ", text_of(times.rest), " without it", not_kept);
+    decision.best = std::move(with);
+    best_targets = {{&backend, spec, ""}};
+    best_targets.insert(best_targets.end(), request.targets.begin(), request.targets.end());
+    best_times = times;
+  }
+  if (!best_targets.empty() && !decision.best) {  // as it is remembered
+    auto made = request.prepare(std::move(best_targets), false);
+    if (made.status().code() == Code::kCancelled) return made.status();
+    if (made) {
+      decision.best = std::move(*made);
+    } else {
+      choice.passed_over.emplace_back(choice.chosen, made.status().message());
+      choice.chosen.clear();
+    }
+  }
+  return decision;
+}
+
+#if PINNACE_SEARCHES_BESIDE_RUNS
+/// The choice for the CPU if all candidates are remembered not to be faster; no library is opened for that.
+bool all_passed_over(const std::vector<Candidate>& candidates, AutoChoice* choice) {
+  for (const Candidate& candidate : candidates) {
+    MeasuredTimes times;
+    if (!candidate.device_in_key || !measured_times()->find(candidate.key, &times) || times.device_is_faster()) {
+      return false;
+    }
+    choice->passed_over.emplace_back(
+        candidate.spec.backend, !times.passed_over.empty()
+                                    ? times.passed_over
+                                    : str_cat(text_of(times.device), " there, ", text_of(times.rest), " without it"));
+  }
+  return true;
+}
+
+/// What the sessions of `rest` change to, once it is known.
+Result<std::shared_ptr<const Prepared>> search_beside(const AutotuneRequest& request, const Sizes& sizes,
+                                                      const std::vector<Candidate>& candidates,
+                                                      const std::weak_ptr<const Prepared>& rest) {
+  const auto still = [&]() -> Result<std::shared_ptr<const Prepared>> {
+    if (auto alive = rest.lock()) return alive;
+    return Status(Code::kCancelled, "no session is left that could change");
+  };
+  PINNACE_ASSIGN(Decision decision, decide(request, sizes, candidates, still));
+  if (decision.best) {
+    decision.best->data().set_choice(std::move(decision.choice));
+  } else {
+    PINNACE_ASSIGN(const auto without, still());
+    without->data().set_choice(std::move(decision.choice));
+  }
+  return std::move(decision.best);
+}
+#endif
+
+}  // namespace
 
 void Prepared::Data::set_choice(AutoChoice choice) const {
   const ProcessLockAnew lock(choice_mutex_);
@@ -281,6 +388,18 @@ AutoChoice Prepared::Data::choice() const {
   const ProcessLockAnew lock(choice_mutex_);
   return choice_;
 }
+
+#if PINNACE_SEARCHES_BESIDE_RUNS
+void Prepared::Data::set_search(std::shared_ptr<DeviceSearch> search) const {
+  const ProcessLockAnew lock(choice_mutex_);
+  search_.swap(search);
+}
+
+std::shared_ptr<DeviceSearch> Prepared::Data::search() const {
+  const ProcessLockAnew lock(choice_mutex_);
+  return search_;
+}
+#endif
 
 std::vector<Placement> Prepared::Data::with_choice(std::vector<Placement> rows) const {
   const AutoChoice choice = this->choice();
@@ -295,120 +414,50 @@ std::vector<Placement> Prepared::Data::with_choice(std::vector<Placement> rows) 
   return rows;
 }
 
-Result<std::shared_ptr<const Prepared>> autotune_device(const AutotuneRequest& request) {
-  // An operator of the application's that is being timed may make a session of its own.
-  static thread_local bool measuring_here = false;
+Result<std::shared_ptr<const Prepared>> autotune_device(const AutotuneRequest& request, bool before_runs) {
   if (measuring_here) return request.prepare(request.targets, true);
-  std::vector<const Backend*> backends = known_backends(request.options.backends);
-  std::erase_if(backends, [](const Backend* b) { return !b->measured(); });
-  if (backends.empty()) return request.prepare(request.targets, true);
-  PINNACE_ASSIGN(const auto custom, CustomOps::create(request.options.ops));
-  const Graph& graph = request.program.data().graph;
-  const Sizes sizes = sizes_of(graph, custom->table());
-  if (work_of(graph, sizes.values, custom->table()) < kWorthMeasuring) {
-    PINNACE_LOG_DEBUG("auto measures nothing: '", graph.name, "' has too little work for another device to pay");
-    return request.prepare(request.targets, true);
-  }
-
-  AutoChoice choice;
-  std::shared_ptr<const Prepared> rest, best;
-  std::vector<TargetChoice> best_targets;
-  Times best_times;
-  for (const Backend* backend : backends) {
-    TargetSpec spec{std::string(backend->name()), "", request.options.precision, true};
-    settle_precision(*backend, spec);
-    if (const std::string reason = backend->unavailable(spec); !reason.empty()) {  // no news: most machines lack some
-      PINNACE_LOG_DEBUG("auto: ", spec.backend, " cannot run here: ", reason);
-      continue;
+  Sizes sizes;
+  PINNACE_ASSIGN(std::vector<Candidate> candidates, candidates_of(request, &sizes));
+  if (candidates.empty()) return request.prepare(request.targets, true);
+#if PINNACE_SEARCHES_BESIDE_RUNS
+  // The application's operators run on its own threads alone.
+  if (!before_runs && request.options.ops.empty()) {
+    PINNACE_ASSIGN(std::shared_ptr<const Prepared> rest, request.prepare(request.targets, true));
+    const Prepared::Data& data = rest->data();
+    if (const auto search = data.search(); search && !search->given_up()) {
+      auto found = search->found();
+      return found ? std::move(found) : std::move(rest);
     }
-    const auto pass_over = [&](const std::string& reason) {
-      PINNACE_LOG_INFO("auto passes over ", spec.backend, " for '", graph.name, "': ", reason);
-      choice.passed_over.emplace_back(spec.backend, reason);
-    };
-    const auto device = backend->measured_device(spec);
-    if (!device) {
-      pass_over(device.status().message());
-      continue;
-    }
-    std::vector<TargetChoice> targets = {{backend, spec, ""}};
-    targets.insert(targets.end(), request.targets.begin(), request.targets.end());
-    const std::string key = str_cat(key_of(request, sizes), ", ", spec.backend, " ", *device);
-    Times times;
-    std::string not_kept;
-    std::shared_ptr<const Prepared> with;
-    if (!memory.lock()->find(key, &times)) {
-      const WorkLockAnew lock(measuring, "the timing of a model");
-      PINNACE_TRY(lock.status());
-      struct Mark {
-        Mark() { measuring_here = true; }
-        ~Mark() { measuring_here = false; }
-      } const mark;
-      if (!memory.lock()->find(key, &times)) {
-        auto made = request.prepare(targets, false);
-        if (made.status().code() == Code::kCancelled) return made.status();
-        if (!made) {
-          pass_over(made.status().message());
-          continue;
-        }
-        const auto& rows = (*made)->data().placement;
-        if (std::none_of(rows.begin(), rows.end(), [&](const auto& row) { return row.backend == spec.backend; })) {
-          pass_over("it takes no node for which a copy pays");
-          continue;
-        }
-        const auto timed = time_of((*made)->data(), sizes.inputs);
-        if (timed.status().code() == Code::kCancelled) return timed.status();
-        if (!timed) {
-          pass_over(timed.status().message());
-          continue;
-        }
-        with = std::move(*made);
-        if (!rest) {
-          PINNACE_ASSIGN(rest, request.prepare(request.targets, true));
-        }
-        const auto plain = time_of(rest->data(), sizes.inputs);
-        if (plain.status().code() == Code::kCancelled) return plain.status();
-        if (!plain) {
-          pass_over(str_cat("the model could not be run to measure it: ", plain.status().message()));
-          continue;
-        }
-        times = {*timed, *plain};
-        if (const Status kept = memory.lock()->add(key, times); !kept.ok()) {
-          PINNACE_LOG_WARN("times of auto are not kept, and measured again by the next process: ", kept.message());
-          not_kept = str_cat("; these times are not kept: ", kept.message());
-        }
+    AutoChoice choice;
+    if (!all_passed_over(candidates, &choice)) {
+      choice.passed_over.clear();
+      for (const Candidate& candidate : candidates) {
+        choice.passed_over.emplace_back(
+            candidate.spec.backend, "it is tried beside the first runs, and takes over between two if it is faster");
       }
+      const bool borrows = !request.options.backends.empty();
+      data.set_search(std::make_shared<DeviceSearch>(
+          [request, sizes = std::move(sizes), candidates = std::move(candidates),
+           rest = std::weak_ptr<const Prepared>(rest)] { return search_beside(request, sizes, candidates, rest); },
+          borrows));
     }
-    if (!times.device_is_faster() || (!best_targets.empty() && times.device.us >= best_times.device.us)) {
-      pass_over(str_cat(text_of(times.device), " there, ", text_of(times.rest), " without it", not_kept));
-      continue;
-    }
-    if (!best_targets.empty()) {
-      choice.passed_over.emplace_back(
-          choice.chosen, str_cat(text_of(best_times.device), " there, ", text_of(times.device), " on ", spec.backend));
-    }
-    PINNACE_LOG_INFO("auto takes ", spec.backend, " for '", graph.name, "': ", text_of(times.device), " there, ",
-                     text_of(times.rest), " without it");
-    choice.chosen = spec.backend;
-    choice.reason = str_cat(text_of(times.device), " here, ", text_of(times.rest), " without it", not_kept);
-    best = std::move(with);
-    best_targets = std::move(targets);
-    best_times = times;
+    data.set_choice(std::move(choice));
+    return rest;
   }
-  if (!best_targets.empty() && !best) {  // as it is remembered
-    auto made = request.prepare(std::move(best_targets), false);
-    if (made) {
-      best = std::move(*made);
-    } else {
-      choice.passed_over.emplace_back(choice.chosen, made.status().message());
-      choice.chosen.clear();
+#endif
+  std::shared_ptr<const Prepared> rest;
+  const auto without = [&]() -> Result<std::shared_ptr<const Prepared>> {
+    if (!rest) {
+      PINNACE_ASSIGN(rest, request.prepare(request.targets, true));
     }
+    return rest;
+  };
+  PINNACE_ASSIGN(Decision decision, decide(request, sizes, candidates, without));
+  if (!decision.best) {
+    PINNACE_ASSIGN(decision.best, without());
   }
-  if (!best && !rest) {
-    PINNACE_ASSIGN(rest, request.prepare(request.targets, true));
-  }
-  std::shared_ptr<const Prepared> taken = best ? std::move(best) : std::move(rest);
-  taken->data().set_choice(std::move(choice));
-  return taken;
+  decision.best->data().set_choice(std::move(decision.choice));
+  return std::move(decision.best);
 }
 
 }  // namespace pinnace

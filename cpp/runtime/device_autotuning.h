@@ -13,25 +13,27 @@ namespace pinnace {
 inline constexpr double kWorthMeasuring = 2e7;
 
 struct AutotuneRequest {
-  const Program& program;
-  const Options& options;
+  Program program;
+  Options options;
   /// Of "auto" without measured back ends; the CPU is among them.
-  const std::vector<TargetChoice>& targets;
+  std::vector<TargetChoice> targets;
   /// A Prepared for targets; with `recover` also where a device of theirs is lost meanwhile.
   std::function<Result<std::shared_ptr<const Prepared>>(std::vector<TargetChoice>, bool recover)> prepare;
 };
 
 /// What `prepare` makes of `targets`, or of a measured back end and these if that runs the model faster.
 ///
+/// before_runs: which of the two, is decided here. Else, where nothing is remembered that speaks against every measured
+/// back end, what is returned for `targets` has a search (DeviceSearch) that its sessions begin after their first run;
+/// models with operators of the application are decided here all the same, so that those are called by its threads
+/// alone, and so is every model on ARM64.
+///
 /// Runs on inputs of its own making, symbols at about 128 (1 where they only lead shapes), and on copies of the initial
 /// states. Each side runs for about a second at most: one run, or several of less than 0.25 s. A slower run is stopped
 /// before its next operator, so that one long operator, like the device's own compilation, takes what it takes.
-/// Times are remembered for the process, and in files of the folder PINNACE_GPU_CACHE, by model, sizes, device, driver,
-/// processor, threads and precision. Placements show them. Whatever fails on a measured back end is the reason why it
-/// is passed over. Errors: those of `prepare` for `targets`. Thread-safe: one measurement at a time in a process.
-Result<std::shared_ptr<const Prepared>> autotune_device(const AutotuneRequest& request);
-
-/// The file that remembers times under `key`; empty: none is kept. For tests.
-std::string measured_times_path(const std::string& key);
+/// Times are remembered (TimesMemory) by build, model, sizes, signs of the device, processor, threads and precision,
+/// and hold for one driver. Placements show them. Whatever fails on a measured back end is the reason why it is passed
+/// over. Errors: those of `prepare` for `targets`. Thread-safe: one measurement at a time in a process.
+Result<std::shared_ptr<const Prepared>> autotune_device(const AutotuneRequest& request, bool before_runs);
 
 }  // namespace pinnace

@@ -9,6 +9,7 @@
 #include "base/work_mutex.h"
 #include "ops/work.h"
 #include "runtime/device_autotuning.h"
+#include "runtime/packed_store.h"
 
 namespace pinnace {
 namespace {
@@ -52,6 +53,7 @@ std::string key_of(const Options& o, const std::vector<TargetChoice>& targets) {
   std::string key =
       str_cat(o.target, "|", o.threads, "|", o.precision, "|", o.fallback, "|", o.plan_cache, "|", o.require_payload);
   for (const std::string& name : o.keep) key += str_cat("|k", name.size(), ":", name);
+  if (o.packed_store) key += str_cat("|p", reinterpret_cast<uintptr_t>(o.packed_store));
   for (const CustomOp* op : o.ops) key += str_cat("|o", reinterpret_cast<uintptr_t>(op));
   for (const Backend* b : o.backends) key += str_cat("|b", reinterpret_cast<uintptr_t>(b));
   for (const TargetChoice& t : targets) {
@@ -159,13 +161,15 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
       settle_precision(cpu_backend(), cpu);
       targets.push_back({&cpu_backend(), std::move(cpu), ""});
     }
-    const auto prepare = [&](std::vector<TargetChoice> with, bool recover) {
+    const auto prepare = [program, options](std::vector<TargetChoice> with, bool recover) {
       for (;;) {
         auto prepared = create(program, options, with);
         if (prepared || !recover || !note_loss(with, prepared.status(), options.fallback)) return prepared;
       }
     };
-    if (options.target == "auto") return autotune_device({program, options, targets, prepare});
+    if (options.target == "auto" || options.target == kAutoFixed) {
+      return autotune_device({program, options, targets, prepare}, options.target == kAutoFixed);
+    }
     return prepare(std::move(targets), true);
   });
 }
@@ -220,7 +224,11 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
   data.output_specs.assign(program.outputs().begin(), program.outputs().end());
   PINNACE_TRY(keep_values(data));
   for (const State& s : graph.states) data.state_outputs.push_back(s.output);
+  // What runs elsewhere has weights of its own there, and what is only stored is no session's.
+  const bool kept = options.packed_store && targets[0].backend == &cpu_backend() && !targets[0].spec.storing;
+  if (kept) data.use_stored(options.packed_store->find(program, options));
   PINNACE_TRY(plan_declared(data));
+  if (kept) options.packed_store->keep(prepared);
   slot->prepared = prepared;
   log_several(LogLevel::kInfo, [&] { log_prepared(data, time); });
   return std::shared_ptr<const Prepared>(std::move(prepared));

@@ -1,6 +1,7 @@
 // What a Prepared holds: the program, the choices of Options, and what its sessions share.
 #pragma once
 
+#include <optional>
 #include <utility>
 
 #include <pinnace/session.h>
@@ -9,6 +10,7 @@
 #include "base/process.h"
 #include "program/program_data.h"
 #include "runtime/custom_ops.h"
+#include "runtime/device_search.h"
 #include "runtime/graph_runner.h"
 
 namespace pinnace {
@@ -26,9 +28,18 @@ struct Prepared::Data {
     }
     if (options.require_payload) packed.require_stored();
   }
+  /// The payloads of another program, if there is one, count as this one's. Before the first plan.
+  void use_stored(std::optional<Program> other) {
+    if (!other) return;
+    beside = std::move(other);
+    for (const Payload& stored : beside->data().payloads) {
+      packed.add_stored({stored.target, stored.key, stored.bytes, stored.stored});
+    }
+  }
   static size_t plan_capacity(const Options& o) { return static_cast<size_t>(o.plan_cache < 1 ? 1 : o.plan_cache); }
 
   Program program;
+  std::optional<Program> beside;  ///< whose payloads are used as well (Options::packed_store)
   Options options;
   std::shared_ptr<const CustomOps> custom;
   std::vector<TargetChoice> targets;
@@ -49,6 +60,11 @@ struct Prepared::Data {
   /// Set once a Prepared is in hand that others may share already.
   void set_choice(AutoChoice choice) const;
   AutoChoice choice() const;
+#if PINNACE_SEARCHES_BESIDE_RUNS
+  /// For sessions of this; set as the choice is. null: there is none.
+  void set_search(std::shared_ptr<DeviceSearch> search) const;
+  std::shared_ptr<DeviceSearch> search() const;
+#endif
   /// The rows of a plan of the program's graph, those of bodies of control flow behind the node that holds them.
   /// `may_plan`: bodies are planned, as the first run would; else their rows are of plans that runs have made.
   std::vector<Placement> placement_of(const Plan& plan, bool may_plan) const;
@@ -58,6 +74,9 @@ struct Prepared::Data {
  private:
   mutable ProcessMutex choice_mutex_;
   mutable AutoChoice choice_;
+#if PINNACE_SEARCHES_BESIDE_RUNS
+  mutable std::shared_ptr<DeviceSearch> search_;
+#endif
 };
 
 }  // namespace pinnace

@@ -10,6 +10,7 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -34,13 +35,17 @@ struct Session::Data {
         output_specs(p->data().output_specs),
         prepared(std::move(p)),
         runner(runner_of(*prepared)),
-        facts{prepared, nullptr, 0} {}
+        facts{prepared, nullptr, 0} {
+#if PINNACE_SEARCHES_BESIDE_RUNS
+    if (auto found = prepared->data().search()) search.emplace(std::move(found));
+#endif
+  }
   static std::unique_ptr<GraphRunner> runner_of(const Prepared& p) {
     return std::make_unique<GraphRunner>(p.data().graph(), p.data().outputs, p.data().state_outputs, p.data().setup, "",
                                          1);
   }
 
-  // For the session's life: a run that loses its device changes to another Prepared.
+  // For the session's life: a run that loses its device, or has a better one, changes to another Prepared.
   const Program program;
   const std::vector<TensorSpec> output_specs;
 
@@ -113,6 +118,15 @@ struct Session::Data {
                        [](const Placement& row) { return row.kernel == kReferenceCode; });
   }
   void warn_of_reference_code(std::span<const NodeTiming> timings) const;
+  /// From now on runs are `next`'s. Their states come along.
+  Status change_to(std::shared_ptr<const Prepared> next);
+#if PINNACE_SEARCHES_BESIDE_RUNS
+  /// For the device that "auto" may find meanwhile; none: there is no search, or it has ended.
+  std::optional<DeviceSearch::Use> search;
+  /// Before a run: changes to what the search has found. A session that cannot have what its run would need there,
+  /// memory for instance, tries again before its next run.
+  void change_to_found();
+#endif
   /// run() once, as `prepared` has it.
   Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, std::vector<NodeTiming>* timings);
 };
@@ -174,19 +188,39 @@ Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> ou
   if (options.timeout.count() < 0) return invalid("a run cannot be given ", options.timeout.count(), " ns");
   const CancelScope scope(options);
   const DefaultFloats floats;
+#if PINNACE_SEARCHES_BESIDE_RUNS
+  change_to_found();
+#endif
   for (;;) {
     Status status = attempt(in, out, timings);
+#if PINNACE_SEARCHES_BESIDE_RUNS
+    if (status.ok() && search) search->begin();
+#endif
     if (status.code() != Code::kDeviceLost) return status;
     // State was not committed, so the same run can be made again: on the device opened anew, or without it.
     PINNACE_ASSIGN(std::shared_ptr<const Prepared> next, prepared->recovered(status));
-    PINNACE_TRY(states.fetch_all());
+    PINNACE_TRY(change_to(std::move(next)));
     if (timings) timings->clear();
-    auto next_runner = runner_of(*next);
-    runner = std::move(next_runner);
-    prepared = std::move(next);
-    publish({prepared, nullptr, 0}, nullptr);
   }
 }
+
+Status Session::Data::change_to(std::shared_ptr<const Prepared> next) {
+  PINNACE_TRY(states.fetch_all());
+  auto next_runner = runner_of(*next);
+  runner = std::move(next_runner);
+  prepared = std::move(next);
+  publish({prepared, nullptr, 0}, nullptr);
+  return {};
+}
+
+#if PINNACE_SEARCHES_BESIDE_RUNS
+void Session::Data::change_to_found() {
+  if (!search || !search->ended()) return;
+  auto found = search->found();
+  if (found && !at_border([&] { return change_to(std::move(found)); }).ok()) return;
+  search.reset();
+}
+#endif
 
 Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor> out,
                               std::vector<NodeTiming>* timings) {

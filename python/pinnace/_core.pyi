@@ -47,6 +47,7 @@ __all__: list[str] = [
     "run_model_reference",
     "run_onnx_reference",
     "set_log_level",
+    "wait_for_pack_cache",
     "write_log",
 ]
 
@@ -224,6 +225,7 @@ class Session:
         plan_cache: typing.SupportsInt | typing.SupportsIndex = 8,
         ops: collections.abc.Sequence[CustomOp] = [],
         require_payload: bool = False,
+        pack_cache: bool = False,
     ) -> None: ...
     def profile(
         self,
@@ -588,6 +590,11 @@ def run_onnx_reference(
 def set_log_level(level: str) -> None:
     """
     See pinnace.set_log_level.
+    """
+
+def wait_for_pack_cache(seconds: typing.SupportsFloat | typing.SupportsIndex) -> bool:
+    """
+    Waits until all that was packed is in the user's cache folder; False: not within this time.
     """
 
 def write_log(level: str, text: str) -> None:

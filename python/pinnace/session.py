@@ -242,8 +242,11 @@ class Session:
 
     program    a Program or the path of a .pnc file, of which only what this session uses is read and checked.
     target     "auto", "cpu", "cpu:avx2", …, or several in order of preference: "vulkan,cpu" or a list. "auto" times
-               models of 20 million multiply-adds and more on the GPU, if there is one, and without it, when the session
-               is made (in about 0.3 s, slow ones in 2 s), and keeps the faster; `placement` has the times.
+               models of 20 million multiply-adds and more on the GPU, if there is one, and without it (in about 0.3 s,
+               slow ones in 2 s), and keeps the faster; `placement` has the times. The first runs are the CPU's. The GPU
+               is tried beside them, on a thread, and if it is faster the session changes over between two runs, once,
+               with its states; the last bits of the results may change with that. "auto:fixed" decides before the first
+               run and changes nothing. What was found is remembered in the user's cache folder.
     threads    most threads of one run; 0: as many as the process may use processors.
     precision  "fp32"; "fp16", "bf16": weights of float32 products in 16 bits, and with bf16 their other operand where
                the processor multiplies bfloat16. All else, sums too, stays float32. compare() tells the error.
@@ -255,6 +258,10 @@ class Session:
     plan_cache for how many sets of input shapes plan and memory are kept, at least 1; the least recently used one goes
                first.
     require_payload  True: Unsupported rather than pack weights that the file does not hold packed for the target.
+    pack_cache True: what has to be packed for the CPU, where `program` comes from a file, is then written to the user's
+               cache folder, on a thread (~/.cache/pinnace; the variable PINNACE_CACHE names another, or none if it is
+               empty). Later sessions and processes map it from there instead of packing again. The end of the process
+               waits up to five seconds for what is still being written. False: nothing is read or written.
 
     The arguments program (as a Program), target (as text), threads, precision, fallback and plan_cache are attributes,
     to read.
@@ -280,6 +287,7 @@ class Session:
         keep: Sequence[str] = (),
         plan_cache: int = 8,
         require_payload: bool = False,
+        pack_cache: bool = True,
     ) -> None:
         """See the class."""
         if not isinstance(program, Program):
@@ -287,7 +295,8 @@ class Session:
         self.program = program
         self.target = target if isinstance(target, str) else ",".join(target)
         self.threads, self.fallback, self.plan_cache = threads, fallback, plan_cache
-        self._precision, self._keep, self._require_payload = precision, tuple(keep), require_payload
+        self._precision, self._keep = precision, tuple(keep)
+        self._require_payload, self._pack_cache = require_payload, pack_cache
         self._core = _core.Session(
             core_of(program),
             self.target,
@@ -298,6 +307,7 @@ class Session:
             plan_cache,
             custom_ops(),
             require_payload,
+            pack_cache,
         )
         self.precision: str = self._core.precision
         self._inputs = specs_from(self._core.inputs, self._core.symbols)
@@ -320,6 +330,7 @@ class Session:
             "keep": self._keep,
             "plan_cache": self.plan_cache,
             "require_payload": self._require_payload,
+            "pack_cache": self._pack_cache,
         }
         state = self.state
         return session_from_pickle, (self.program, arguments, {name: state[name] for name in state})

@@ -1,93 +1,27 @@
-// The target "auto" beside a back end that is measured: the faster stays, its times are said and remembered, and what
-// fails there is the reason for the CPU. The back end is a fake one, so that it is as fast as the test wants.
+// The target "auto:fixed" beside a back end that is measured: the faster stays, its times are said and remembered, and
+// what fails there is the reason for the CPU. The back end is a fake one, so that it is as fast as the test wants.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
-#include <cmath>
+#include <algorithm>
 #include <cstdlib>
+#include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
-#include <pinnace/model.h>
-
 #include "base/hash.h"
-#include "cpp/program_fixture.h"
-#include "cpp/text_program.h"
-#include "fakes/backend.h"
-#include "runtime/device_autotuning.h"
+#include "cpp/beside_a_fake.h"
+#include "runtime/measured_times.h"
 
 namespace pinnace::testing {
 namespace {
 
-using fakes::FakeBackend;
-
-std::string numbers(int64_t count) {
-  std::string text = "{";
-  for (int64_t i = 0; i < count; ++i) text += str_cat(i ? "," : "", std::sin(0.37 * static_cast<double>(i)) / 16);
-  return text + "}";
-}
-
-/// A convolution of 16 channels on images of this size, a state that counts runs, and an input of integers.
-Program network(int64_t size, const char* rows = "1") {
-  const std::string image = str_cat("f32[", rows, ",16,", size, ",", size, "]");
-  return program_of(str_cat("graph \"g\" {\n", rows[0] == 'n' ? "  symbol n 1..64\n" : "", "  input %x : ", image,
-                            "\n  input %i : i64[2]\n", "  state \"runs\" %s : f32[2] next %t = {0,0}\n",
-                            "  const %w : f32[16,16,3,3] = ", numbers(16 * 16 * 9), "\n",
-                            "  const %table : f32[3,2] = {1,1,2,2,3,3}\n", "  %c : ", image,
-                            " = conv(%x, %w) {pads=[1,1,1,1]}\n  %y : ", image, " = relu(%c)\n",
-                            "  %g : f32[2,2] = gather(%table, %i)\n  const %axes : i64[1] = {0}\n",
-                            "  %one : f32[2] = reduce_min(%g, %axes) {keepdims=0}\n",
-                            "  %t : f32[2] = sub(%s, %one)\n  output \"y\" %y\n  output \"t\" %t\n}"));
-}
-constexpr int64_t kLarge = 100;  // 23 million multiply-adds
-
-struct Inputs {
-  std::vector<float> x;
-  std::vector<int64_t> i = {0, 2};
-  std::vector<Tensor> all;
-  explicit Inputs(int64_t size, int64_t rows = 1) {
-    for (int64_t k = 0; k < rows * 16 * size * size; ++k) x.push_back(std::cos(0.11f * static_cast<float>(k)));
-    Tensor image, indices;
-    image.type = {DType::kF32, {rows, 16, size, size}, nullptr};
-    image.memory.host = x.data();
-    image.memory.bytes = x.size() * sizeof(float);
-    indices.type = {DType::kI64, {2}, nullptr};
-    indices.memory.host = i.data();
-    indices.memory.bytes = 16;
-    all = {image, indices};
-  }
-};
-
-class MeasuredChoice : public ::testing::Test {
+class MeasuredChoice : public BesideAFake {
  protected:
-  void SetUp() override {
-    fake.max_channels = 64;
-    fake.is_measured = true;
-    fake.idle = true;
-    static int next = 0;
-    fake.measured_as = str_cat("fake ", ++next);  // nothing is remembered of it
-  }
-  Options options(const char* target = "auto") const {
-    Options o;
-    o.target = target;
-    o.threads = 1;
-    o.backends = {&fake};
-    return o;
-  }
-  static Placement row(const Session& session, const std::string& op) {
-    for (const Placement& r : session.placement()) {
-      if (r.op == op) return r;
-    }
-    return {};
-  }
-  static std::string why(const Session& session) {
-    std::string all;
-    for (const std::string& text : row(session, "conv").why) {
-      if (text.starts_with("fake ")) all += text + "\n";  // a machine may have a GPU too
-    }
-    return all;
-  }
-  FakeBackend fake;
+  /// Decided before the first run: what a search beside the first ones does is in device_search_test.cc.
+  Options options(const char* target = "auto:fixed") const { return options_for(target); }
 };
 
 TEST_F(MeasuredChoice, InputsTooLargeToBeMadeUpAreAReasonForTheRest) {
@@ -286,20 +220,19 @@ TEST_F(MeasuredTimes, AFileOfTheSameKeyIsBelievedAndADamagedOneIsNot) {
   EXPECT_NE(whole.find(" finished\n"), std::string::npos);
   // This process knows by itself; the file serves the next one, which has no other name for the device. So a file is
   // made for a device that this process does not know, and every damage to it means another measurement.
+  const std::string own = fake.measured_as;
   const auto file_for = [&](const std::string& device, const std::string& from, const std::string& to) {
     std::string text = whole.substr(whole.find('\n') + 1);
-    const size_t at = text.rfind(fake.measured_as + "\n");
-    text.replace(at, fake.measured_as.size(), device);
+    for (size_t at = 0; (at = text.find(own + "\n", at)) != std::string::npos;) text.replace(at, own.size(), device);
     if (const size_t found = text.find(from); !from.empty() && found != std::string::npos) {
       text.replace(found, from.size(), to);
     }
     const auto bytes = std::as_bytes(std::span(text.data(), text.size()));
-    return str_cat("pinnace times 1 ", hash64(bytes), "\n", text);
+    return str_cat("pinnace times 2 ", hash64(bytes), "\n", text);
   };
   const std::string key = whole.substr(whole.find('\n') + 1);
-  const std::string key_line = key.substr(0, key.rfind(fake.measured_as) + fake.measured_as.size());
+  const std::string key_line = key.substr(0, key.find('\n'));
   int next = 0;
-  const std::string own = fake.measured_as;
   const auto believed = [&](const auto& damage) {
     const std::string device = str_cat(own, "-", ++next);
     std::string key_of_device = key_line;
@@ -315,6 +248,8 @@ TEST_F(MeasuredTimes, AFileOfTheSameKeyIsBelievedAndADamagedOneIsNot) {
     return fake.runs == runs;
   };
   EXPECT_TRUE(believed([&](const std::string& d) { return file_for(d, "", ""); }));
+  // The driver is another one than that of the times, which only the device itself says.
+  EXPECT_FALSE(believed([&](const std::string& d) { return file_for(d, "\n" + d + "\n", "\nan older driver\n"); }));
   EXPECT_FALSE(believed([&](const std::string&) { return std::string(whole); })) << "of another device";
   EXPECT_FALSE(believed([&](const std::string&) { return std::string(); }));
   EXPECT_FALSE(believed([&](const std::string& d) { return file_for(d, "", "") + "more"; }));
@@ -328,6 +263,51 @@ TEST_F(MeasuredTimes, AFileOfTheSameKeyIsBelievedAndADamagedOneIsNot) {
       return changed;
     })) << part;
   }
+}
+
+TEST_F(MeasuredTimes, AFileCountsForThirtyDays) {
+  const Program program = network(kLarge);
+  const std::string own = fake.measured_as;
+  const auto believed = [&](time_t age) {
+    fake.measured_as = str_cat(own, " of ", age);
+    EXPECT_TRUE(Session::create(program, options()).ok());
+    const auto names = folder.names();
+    const auto made = std::find_if(names.begin(), names.end(), [&](const std::string& name) {
+      std::ifstream file(folder.file(name), std::ios::binary);
+      return std::string(std::istreambuf_iterator<char>(file), {}).find(fake.measured_as) != std::string::npos;
+    });
+    EXPECT_NE(made, names.end());
+    // This process remembers by itself: only a fresh one reads the file.
+    timespec times[2] = {};
+    times[0].tv_sec = times[1].tv_sec = ::time(nullptr) - age;
+    EXPECT_EQ(::utimensat(AT_FDCWD, folder.file(*made).c_str(), times, 0), 0);
+    const int runs = fake.runs;
+    measured_times()->forget();
+    EXPECT_TRUE(Session::create(program, options()).ok());
+    return fake.runs == runs;
+  };
+  EXPECT_TRUE(believed(29 * 24 * 3600));
+  EXPECT_FALSE(believed(31 * 24 * 3600));
+  EXPECT_FALSE(believed(-31 * 24 * 3600));
+}
+
+TEST_F(MeasuredChoice, TheUsersCacheFolderIsUsedUnlessAVariableSaysOtherwise) {
+  const TemporaryFolder folder;
+  const std::string below = folder.file("cache/pinnace");
+  setenv("PINNACE_CACHE", below.c_str(), 1);
+  auto session = Session::create(network(kLarge), options());
+  ASSERT_TRUE(session.ok());
+  EXPECT_EQ(row(*session, "conv").notice.find("not kept"), std::string::npos);
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(below), {}), 1);
+  // What nobody asked for is no news where it cannot be had.
+  for (const char* no_folder : {"", "relative", "/proc/no/such folder"}) {
+    setenv("PINNACE_CACHE", no_folder, 1);
+    fake.measured_as += " again";
+    auto again = Session::create(network(kLarge), options());
+    ASSERT_TRUE(again.ok()) << no_folder;
+    EXPECT_EQ(row(*again, "conv").notice.find("not kept"), std::string::npos) << no_folder;
+  }
+  setenv("PINNACE_CACHE", "", 1);
 }
 
 TEST_F(MeasuredTimes, AFolderThatCannotBeWrittenCostsNothingElse) {

@@ -33,14 +33,19 @@ class FakeBackend final : public Backend {
   std::atomic<bool> states_are_gone{false};
 
   /// What happened so far.
-  mutable std::atomic<int> compiled{0}, runs{0}, nodes_run{0}, packed{0}, states_written{0}, states_read{0};
+  mutable std::atomic<int> asked{0}, compiled{0}, runs{0}, nodes_run{0}, packed{0}, states_written{0}, states_read{0};
 
   std::string_view name() const override { return name_; }
   std::string unavailable(const TargetSpec&) const override { return missing; }
   std::string description() const override { return "a back end for tests"; }
   bool automatic() const override { return !is_measured; }
   bool measured() const override { return is_measured; }
+  Result<std::string> signs_of_device() const override {
+    if (!missing.empty()) return unsupported(missing);
+    return measured_as.empty() ? std::string("fake") : measured_as;
+  }
   Result<std::string> measured_device(const TargetSpec&) const override {
+    ++asked;
     if (measured_as.empty()) return unsupported("it is this processor");
     return measured_as;
   }

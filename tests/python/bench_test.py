@@ -15,6 +15,7 @@ import numpy as np
 import operators
 import pytest
 import report
+import start_up
 import tables
 from cases import ARM64_TARGETS, TARGETS, batch_of, of_batch, quantized
 from operator_cases import OPERATORS
@@ -231,3 +232,51 @@ def test_a_small_run(tmp_path: Path) -> None:
     assert ours["runs"] >= 4
     assert len(ours["medians"]) >= 2
     assert "noise_suppressor_frame" in (tmp_path / "selected.md").read_text()
+
+
+def test_a_table_of_start_up() -> None:
+    """Ratios are to the soonest of the others, whatever ours are; who could not start says why."""
+
+    def engine(best: float) -> dict[str, Any]:
+        return {"best": best, "median": best + 1, "run": 5.0, "starts": 7, "disturbed": 1, "version": "1"}
+
+    engines = {
+        "pinnace-plain": engine(8.0),
+        "pinnace-packed": engine(4.0),
+        "onnxruntime": engine(40.0),
+        "ncnn": engine(20.0),
+        "openvino": {"failed": "not installed: .venv-bench/main"},
+    }
+    data = {
+        "machine": {"processor": "P", "processors": 2, "date": "2026-01-01"},
+        "engines": list(engines),
+        "starts": 7,
+        "models": [{"case": "bert", "threads": 1, "engines": engines}],
+    }
+    text = start_up.report(data)
+    row = cells(text.splitlines(), "bert", "1")
+    assert row[2:] == ["8.00 (9.00)", "4.00 (5.00)", "20.00 (ncnn)", "0.40 **missed**", "0.20 met"]
+    assert "4 of 28 starts were disturbed" in text
+    assert start_up.best_rival({"pinnace-plain": engine(1.0)}) is None
+
+
+def test_a_figure_is_the_soonest_of_its_starts() -> None:
+    starts = [
+        {"start_up": s, "median": m, "others": o, "version": "1"} for s, m, o in ((9, 2, 0.0), (7, 3, 0.5), (8, 1, 0.0))
+    ]
+    figure = start_up.figure(starts)
+    assert (figure["best"], figure["median"], figure["run"], figure["disturbed"]) == (7, 8, 1, 1)
+
+
+@pytest.mark.rotating
+def test_start_up_without_rivals(tmp_path: Path) -> None:
+    command = [sys.executable, str(ROOT / "bench/start_up.py"), "noise_suppressor_frame", "--threads=1"]
+    command += ["--engines=pinnace-plain,pinnace-cached,pinnace-packed,ncnn", "--starts=1", "--seconds=0.02"]
+    environment = {**os.environ, "PINNACE_BENCH_FOLDER": str(tmp_path)}
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300, env=environment)
+    assert done.returncode == 0, done.stderr
+    [model] = json.loads((tmp_path / "start_up.json").read_text())["models"]
+    assert all(model["engines"][name]["best"] > 0 for name in ("pinnace-plain", "pinnace-packed"))
+    assert "pinnace" not in str(start_up.best_rival(model["engines"]))
+    assert list((tmp_path / "cache").glob("packed-*.pnc"))
+    assert "noise_suppressor_frame" in (tmp_path / "start_up.md").read_text()

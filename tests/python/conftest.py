@@ -5,6 +5,7 @@ A slice that is needed while tests are collected (parametrize) comes from slices
 
 from __future__ import annotations
 
+import os
 import zlib
 from collections.abc import Callable
 
@@ -15,6 +16,9 @@ from slices import in_turn, rotating_slice, test_seed
 
 __all__ = ["rotating_slice"]
 
+
+# Tests keep nothing in the cache folder of whoever runs them, and find nothing there. Their processes inherit that.
+os.environ["PINNACE_CACHE"] = ""
 
 # Of the tests that are marked `rotating`: each takes 15 to 80 s and is not the only one of its file, for a file
 # without a test is an error.

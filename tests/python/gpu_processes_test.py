@@ -1,5 +1,5 @@
-"""The folder PINNACE_GPU_CACHE with several processes at once, without room, and without the right to write; and what
-"auto" remembers there from one process to the next."""
+"""The folder PINNACE_GPU_CACHE with several processes at once, without room, and without the right to write; what
+"auto" remembers there from one process to the next; and that without a device file it opens no library."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from torch import nn
 pytestmark = pytest.mark.skipif(bool(PROBLEM), reason=PROBLEM)
 
 WORKER = """
-import json, os, resource, sys
+import json, os, resource, sys, time
 import numpy as np, pinnace as pn
 order = json.loads(sys.argv[1])
 if order.get("bytes") is not None:  # what a full disk does: Python ignores the signal, so that writes fail
@@ -31,13 +31,25 @@ if order.get("nobody") and os.geteuid() == 0:
     os.seteuid(65534)
 x = np.load(order["input"])
 said = []
+def rows(session):
+    return [[row.backend, row.notice, *row.why] for row in session.placement if row.op == "conv"]
 for net in order["nets"]:
     session = pn.Session(net, target=order.get("target", "vulkan"), threads=1, fallback="target" in order)
-    got = next(iter(session.run({"x": x}).values()))
     want = np.load(net + ".npy")
-    assert np.abs(got - want).max() <= 1e-4 * np.abs(want).max()
-    said = [[row.backend, row.notice, *row.why] for row in session.placement if row.op == "conv"]
+    until = time.monotonic() + order.get("seconds", 0)
+    while True:
+        got = next(iter(session.run({"x": x}).values()))
+        assert np.abs(got - want).max() <= 1e-4 * np.abs(want).max()
+        said += [row for row in rows(session) if row not in said]
+        if time.monotonic() >= until or " ms without it" in str(said[-1]):
+            break
+    if not order.get("all"):
+        said = said[-1:]
+    if order.get("at_exit"):  # in the middle of everything
+        break
     del session
+if order.get("maps"):  # which libraries the process has opened
+    said = [sorted({line.split()[-1] for line in open("/proc/self/maps") if ".so" in line.split()[-1]})]
 print(json.dumps(said))
 """
 
@@ -167,19 +179,23 @@ def test_a_folder_that_others_can_write(nets: tuple[list[str], str], tmp_path: P
 
 
 def test_auto_remembers_between_processes(tmp_path: Path) -> None:
-    """Software Vulkan, which a switch has treated as a GPU; the file's times decide, whatever they are."""
+    """Software Vulkan, which a switch has treated as a GPU; the file's times decide, whatever they are. What is found
+    out about a device that is none is remembered too."""
     torch.manual_seed(1)
     x = torch.randn(1, 8, 104, 104)
     np.save(tmp_path / "x.npy", x.numpy())
     net, folder = saved(Large(), x, tmp_path / "net.pnc"), tmp_path / "cache"
     folder.mkdir(mode=0o700)
-    order: dict[str, Any] = {"nets": [net], "input": str(tmp_path / "x.npy"), "target": "auto"}
+    order: dict[str, Any] = {"nets": [net], "input": str(tmp_path / "x.npy"), "target": "auto:fixed"}
 
+    order["environment"] = {"PINNACE_GPU_DEVICE_FILES": net}
     (row,) = finish(start(folder, **order))
     assert row[0] == "cpu"
     assert "vulkan was passed over by auto: its device, " in row[2]
     assert row[2].endswith(" is this processor")
-    assert names(folder, ".times") == []
+    (none,) = names(folder, ".times")
+    assert finish(start(folder, maps=True, **order)) == finish(start(folder, **(order | {"target": "cpu"}), maps=True))
+    (folder / none).unlink()
 
     order["environment"] = {"PINNACE_GPU_OPTIONS": "measure_software"}
     running = [start(folder, **order) for _ in range(2)]
@@ -206,3 +222,56 @@ def test_auto_remembers_between_processes(tmp_path: Path) -> None:
     (row,) = finish(start(folder, **order))
     assert row == ["cpu", ""]
     assert names(folder, ".times") == [name]
+
+
+def test_without_a_device_file_auto_opens_no_library(tmp_path: Path) -> None:
+    """Vulkan's loader is installed, and a target that names it uses it: only "auto" has no reason to."""
+    torch.manual_seed(1)
+    x = torch.randn(1, 8, 104, 104)
+    np.save(tmp_path / "x.npy", x.numpy())
+    net = saved(Large(), x, tmp_path / "net.pnc")
+
+    def opened(target: str, device_files: str) -> list[str]:
+        order = {"nets": [net], "input": str(tmp_path / "x.npy"), "target": target, "maps": True}
+        environment = {"PINNACE_GPU_DEVICE_FILES": device_files}
+        (libraries,) = finish(start(tmp_path / "cache", **order, environment=environment))
+        return [name for name in libraries if "vulkan" in name or "LLVM" in name]
+
+    for target in ("auto", "auto:fixed"):
+        assert opened(target, f"{tmp_path}/dri/renderD*:{tmp_path}/kgsl-3d0") == []
+    assert any("libvulkan.so" in name for name in opened("auto:fixed", f"{tmp_path}/nothing:{net}"))
+    assert any("libvulkan.so" in name for name in opened("vulkan", f"{tmp_path}/nothing"))
+
+
+def test_auto_tries_the_device_beside_the_first_runs(tmp_path: Path) -> None:
+    """Software Vulkan again: whether it is the faster one is its own affair, the first answer is the CPU's."""
+    torch.manual_seed(1)
+    x = torch.randn(1, 8, 104, 104)
+    np.save(tmp_path / "x.npy", x.numpy())
+    net, folder = saved(Large(), x, tmp_path / "net.pnc"), tmp_path / "cache"
+    folder.mkdir(mode=0o700)
+    order: dict[str, Any] = {"nets": [net], "input": str(tmp_path / "x.npy"), "target": "auto", "all": True}
+    order |= {"seconds": 60, "environment": {"PINNACE_GPU_OPTIONS": "measure_software"}}
+    first, *_, last = finish(start(folder, **order))
+    assert first[0] == "cpu"
+    assert "it is tried beside the first runs" in first[2]
+    assert " ms without it" in (last[1] if last[0] == "vulkan" else last[2])
+    (name,) = names(folder, ".times")
+    device, rest = (int(line.split()[0]) for line in (folder / name).read_text().splitlines()[-2:])
+    assert last[0] == ("vulkan" if device < rest else "cpu")
+    # The next process knows: either it opens no library, or it changes over without timing anything.
+    again = finish(start(folder, **order))
+    assert again[0][0] == "cpu"
+    assert again[-1][0] == last[0]
+    assert len(names(folder, ".times")) == 1
+
+
+@pytest.mark.parametrize("seconds", [0.0, 0.1, 0.15, 0.2, 0.3, 0.5])
+def test_a_process_ends_while_a_device_is_tried(tmp_path: Path, seconds: float) -> None:
+    torch.manual_seed(1)
+    x = torch.randn(1, 8, 104, 104)
+    np.save(tmp_path / "x.npy", x.numpy())
+    net = saved(Large(), x, tmp_path / "net.pnc")
+    order: dict[str, Any] = {"nets": [net], "input": str(tmp_path / "x.npy"), "target": "auto", "at_exit": True}
+    environment = {"PINNACE_GPU_OPTIONS": "measure_software"}
+    finish(start(tmp_path / "cache", **order, seconds=seconds, environment=environment))

@@ -69,6 +69,18 @@ class GpuBackend final : public Backend {
   bool measured() const override { return !driver_.emulated; }
   bool reopens() const override { return true; }
 
+  Result<std::string> signs_of_device() const override {
+    if (!driver_.signs) return std::string();
+    const char* given = environment("PINNACE_GPU_OPTIONS");
+    const auto options = options_from_environment();
+    std::string found = driver_.signs();
+    // measured_device() says what is wrong with the options.
+    if (options && !options->measure_software && found.empty()) {
+      return unsupported("this machine has no device file of a GPU");
+    }
+    return str_cat(found, "/", kernels_hash(), given ? " " : "", given ? given : "");
+  }
+
   Result<std::string> measured_device(const TargetSpec& target) const override {
     uint32_t index;
     if (!device_index(target.variant, &index)) return invalid(unknown_variant(target));

@@ -8,6 +8,7 @@
 #include "backends/gpu/cache_folder.h"
 #include "backends/gpu/self_check.h"
 #include "base/environment.h"
+#include "base/exit_calls.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mapped_file.h"
@@ -231,6 +232,7 @@ Result<std::shared_ptr<Context>> Context::open(const Driver& driver, uint32_t in
   auto made = std::shared_ptr<Context>(new Context);
   made->options_ = options;
   PINNACE_ASSIGN(made->device_, driver.open(index, options));
+  renew_exit_calls();
   const std::string identity = identity_of(*made->device_);
   std::string checks = str_cat(driver.name, " ", identity);
   for (const std::string& kernel : options.fail_self_test) checks += " " + kernel;

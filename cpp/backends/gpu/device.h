@@ -171,6 +171,9 @@ struct Driver {
   /// Name, driver, identity and `software` of a device that is not unavailable, where that is cheaper than to open it;
   /// null: it is not.
   DeviceCaps (*look)(uint32_t index) = nullptr;
+  /// Signs of hardware that are found without opening a library; empty: there are none, and only this processor can
+  /// stand in for a device. null: nothing is known before the driver is asked.
+  std::string (*signs)() = nullptr;
 };
 
 }  // namespace pinnace::gpu

@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "backends/vulkan/command_list.h"
+#include "base/exit_calls.h"
 #include "base/process.h"
 
 namespace pinnace::vulkan {
@@ -46,6 +47,7 @@ const Seen& seen() {
   *all = [] {
     auto found = std::make_unique<Seen>();
     const auto instance = Instance::create(false);
+    renew_exit_calls();
     if (!instance) found->problem = instance.status().message();
     for (size_t i = 0; instance && i < (*instance)->devices().size(); ++i) {
       VkPhysicalDeviceProperties properties;

@@ -18,14 +18,16 @@
 namespace pinnace {
 
 class Backend;        // backends/backend.h
+class PackedStore;    // runtime/packed_store.h
 struct TargetChoice;  // compile/targets.h
 
 /// How a program is to be run. Every member has a default, so that `{.threads = 2}` compiles without a warning.
 struct Options {
   /// "auto", one target ("cpu", "cpu:avx2"), or several in order of preference, separated by commas. Nodes that the
   /// named back ends do not take go to the CPU if `fallback`, each with a reason in placement(). "auto" times models of
-  /// more than 20 million multiply-adds on the CPU and on the GPU, where there is one, and takes the faster: see
-  /// docs/gpu.md.
+  /// more than 20 million multiply-adds on the CPU and on the GPU, where there is one, and takes the faster: its
+  /// sessions begin on the CPU, may change to the GPU once, between two runs, and the last bits of results with that.
+  /// "auto:fixed" takes its time before the first run and changes nothing: see docs/gpu.md.
   std::string target = "auto";
   /// Threads that one run may use, this one included. 0: as many as the process may use processors.
   int threads = 0;
@@ -46,6 +48,9 @@ struct Options {
   std::vector<const Backend*> backends = {};
   /// kUnsupported rather than pack weights that the file does not hold packed for the target, in this build's layout.
   bool require_payload = false;
+  /// Where weights that are packed for the CPU are kept for later sessions and processes; null: nowhere. The host
+  /// library has one: user_pack_cache() of pinnace/pack_cache.h.
+  const PackedStore* packed_store = nullptr;
 };
 
 /// Where one node runs, and why not elsewhere.

@@ -206,7 +206,8 @@ def run_command(options: argparse.Namespace) -> int:
     if options.output:
         check_writable(options.output)
     program = Program.open(options.program)
-    session = Session(program, options.target or "auto", options.threads, options.precision)
+    kept = not options.no_pack_cache
+    session = Session(program, options.target or "auto", options.threads, options.precision, pack_cache=kept)
     outputs = session.run(feed(program, options))
     if options.output:
         members = member_names(outputs)
@@ -298,7 +299,7 @@ def bench_command(options: argparse.Namespace) -> int:
     for target, precision in itertools.product(options.target or ["cpu"], options.precision or ["fp32"]):
         for threads in options.threads:
             start = time.perf_counter()
-            session = Session(program, target, threads, precision)
+            session = Session(program, target, threads, precision, pack_cache=not options.no_pack_cache)
             session.run(inputs)
             first = time.perf_counter() - start
             times = []

@@ -43,6 +43,10 @@ def option_parser() -> argparse.ArgumentParser:
         else:
             sub.add_argument("--precision", default="fp32", help=text)
 
+    def pack_cache(sub: argparse.ArgumentParser) -> None:
+        text = "neither take packed weights from the user's cache folder nor leave any there"
+        sub.add_argument("--no-pack-cache", action="store_true", help=text)
+
     def inconclusive(sub: argparse.ArgumentParser) -> None:
         sub.add_argument(
             "--allow-inconclusive",
@@ -142,6 +146,7 @@ def option_parser() -> argparse.ArgumentParser:
         help="where to write the outputs, each as NAME.npy; in names, %%2F stands for / and so on, as in URLs",
     )
     run.add_argument("--json", action="store_true", help="all values of the outputs as JSON")
+    pack_cache(run)
     target(run)
     precision(run, several=False)
     size(run)
@@ -169,6 +174,7 @@ def option_parser() -> argparse.ArgumentParser:
     bench.add_argument("--threads", type=_whole_list, default=[1], metavar="N,N,…", help="default: 1")
     bench.add_argument("--runs", type=_whole(1), default=50)
     bench.add_argument("--json", action="store_true")
+    pack_cache(bench)
     target(bench)
     precision(bench, several=True)
     size(bench)
