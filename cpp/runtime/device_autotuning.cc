@@ -201,10 +201,8 @@ Result<std::vector<Candidate>> candidates_of(const AutotuneRequest& request, Siz
     }
     TargetSpec spec{std::string(backend->name()), "", request.options.precision, true};
     settle_precision(*backend, spec);
-    candidates.push_back({backend,
-                          std::move(spec),
-                          str_cat(key_of(request, *sizes), ", ", backend->name(), " ", *signs),
-                          !signs->empty()});
+    candidates.push_back({backend, std::move(spec),
+                          str_cat(key_of(request, *sizes), ", ", backend->name(), " ", *signs), !signs->empty()});
   }
   return candidates;
 }
