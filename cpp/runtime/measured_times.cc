@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/private_folder.h"
 #include "base/user_cache.h"
+#include "runtime/device_search.h"
 
 namespace pinnace {
 namespace {
@@ -25,13 +26,20 @@ std::span<const std::byte> bytes_of(std::string_view text) {
   return std::as_bytes(std::span(text.data(), text.size()));
 }
 
-/// As the environment says; empty: no times are kept.
+/// As the environment says, else the user's, which ARM64 does without; empty: no times are kept.
 std::string cache_folder() {
   const char* folder = environment("PINNACE_GPU_CACHE");
+#if PINNACE_SEARCHES_BESIDE_RUNS
   return folder ? folder : user_cache_folder();
+#else
+  return folder ? folder : "";
+#endif
 }
-Result<PrivateFolder> open_folder(bool make) {
-  return environment("PINNACE_GPU_CACHE") ? PrivateFolder::open(cache_folder()) : open_user_cache(make);
+Result<PrivateFolder> open_folder([[maybe_unused]] bool make) {
+#if PINNACE_SEARCHES_BESIDE_RUNS
+  if (!environment("PINNACE_GPU_CACHE")) return open_user_cache(make);
+#endif
+  return PrivateFolder::open(cache_folder());
 }
 std::string file_of(const std::string& key) {
   return str_cat("auto-", hash64(bytes_of(key)), ".times");
@@ -79,7 +87,7 @@ bool read_times(std::string_view text, const std::string& key, MeasuredTimes* ti
 bool read_file(const std::string& key, MeasuredTimes* times) {
   if (cache_folder().empty()) return false;
   const auto ignored = [&](std::string_view why) {
-    PINNACE_LOG_DEBUG("times of auto in '", cache_folder(), "/", file_of(key), "' are not used: ", why);
+    PINNACE_LOG_DEBUG("times of auto in '", measured_times_path(key), "' are not used: ", why);
     return false;
   };
   const auto folder = open_folder(false);
@@ -93,7 +101,7 @@ bool read_file(const std::string& key, MeasuredTimes* times) {
   const auto bytes = (*file)->bytes();
   const std::string_view text(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   if (!read_times(text, key, times)) return ignored("the file is damaged or of another model, device or build");
-  PINNACE_LOG_DEBUG("times of auto are read from '", cache_folder(), "/", file_of(key), "'");
+  PINNACE_LOG_DEBUG("times of auto are read from '", measured_times_path(key), "'");
   return true;
 }
 
@@ -124,7 +132,7 @@ Status TimesMemory::add(const std::string& key, const MeasuredTimes& times) {
   }
   text = str_cat(kMagic, hash64(bytes_of(text)), "\n", text);
   const Status written = folder ? folder->write(file_of(key), bytes_of(text)) : folder.status();
-  PINNACE_LOG_DEBUG("times of auto are ", written.ok() ? "" : "not ", "written to '", cache_folder(), "/", file_of(key),
+  PINNACE_LOG_DEBUG("times of auto are ", written.ok() ? "" : "not ", "written to '", measured_times_path(key),
                     written.ok() ? "'" : "': ", written.message());
   // Nobody has asked for the user's own folder: that it cannot be written is no news.
   return environment("PINNACE_GPU_CACHE") ? written : Status();

@@ -155,32 +155,22 @@ class Use {
 }  // namespace
 
 void Session::Data::warn_of_reference_code(std::span<const NodeTiming> timings) const {
-  struct Share {
-    std::string_view op;
-    std::chrono::nanoseconds time;
-  };
-  std::vector<Share> shares;
-  std::chrono::nanoseconds all{0}, reference{0};
+  std::chrono::nanoseconds all{0}, reference{0}, longest{0};
+  const Node* slowest = nullptr;
   for (const NodeTiming& t : timings) {
     const std::chrono::nanoseconds time = t.end - t.start;
     all += time;
     if (t.kernel != kReferenceCode) continue;
     reference += time;
-    const auto same = std::find_if(shares.begin(), shares.end(), [&](const Share& s) { return s.op == t.node->op; });
-    if (same == shares.end()) {
-      shares.push_back({t.node->op, time});
-    } else {
-      same->time += time;
+    if (time >= longest) {
+      longest = time;
+      slowest = t.node;
     }
   }
-  if (reference * 5 <= all) return;  // a fifth; 0 of 0, too
-  std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.time > b.time; });
-  std::string text;
-  for (const Share& share : std::span(shares).first(std::min<size_t>(shares.size(), 5))) {
-    text += str_cat(text.empty() ? "" : ", ", share.op, " ", share.time * 100 / all, " %");
-  }
+  if (!slowest || reference * 5 <= all) return;  // a fifth; 0 of 0, too
   PINNACE_LOG_WARN("reference code takes ", reference * 100 / all, " % of a run of '", prepared->data().graph().name,
-                   "' (", text, "): no kernel takes these nodes' types and sizes, which placement names");
+                   "', most of it for ", slowest->op, " '", slowest->name,
+                   "': no kernel takes these nodes' types and sizes, which placement names");
 }
 
 Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options,

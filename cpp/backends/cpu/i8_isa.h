@@ -67,6 +67,15 @@ inline int32_t signed_zero(const TensorType& w, int64_t channel) {
   return zeros[zeros.size() > 1 ? static_cast<size_t>(channel) : 0] + nhwc_offset(w.dtype) - 128;
 }
 
+/// True if weights have zero points as signed bytes. On ARM64 no kernel takes such weights, for the library's size.
+inline bool has_zeros([[maybe_unused]] const TensorType& w) {
+#if defined(__aarch64__)
+  return false;
+#else
+  return !signed_weights(w);
+#endif
+}
+
 /// True if products take such weights: signed_weights(), or any zero points where rows() makes up for them.
 inline bool weights_fit(const GemmTilesI8& gemm, const TensorType& w) {
   const bool quantized = w.quantized() && (w.dtype == DType::kI8 || w.dtype == DType::kU8);

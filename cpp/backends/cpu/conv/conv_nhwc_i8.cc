@@ -47,7 +47,7 @@ template <const I8Isa& isa>
 int64_t conv_packed_bytes(const KernelNode& node) {
   const NhwcConv c = nhwc_conv(node);
   const int64_t bytes = conv_panel_bytes(*isa.gemm, c);
-  if (signed_weights(node.input(1))) return bytes;
+  if (!has_zeros(node.input(1))) return bytes;
   return bytes + ones_bytes(*isa.gemm, c) + c.groups * padded_columns(*isa.gemm, c.out_channels) * 4;
 }
 
@@ -73,7 +73,7 @@ Status conv_pack(const KernelNode& node, std::byte* packed) {
                              std::min(width, c.out_channels - n), width, c.blocks(), block_quads(c), weight, packed);
     }
   }
-  if (signed_weights(node.input(1))) return {};
+  if (!has_zeros(node.input(1))) return {};
   const auto one = [&](int64_t, int64_t k) { return static_cast<int8_t>(k % pixel < c.in_channels ? 1 : 0); };
   packed = pack_panel_i8(*isa.gemm, requantize, nullptr, nhwc_zero(node.input(0)), 0, 1, isa.gemm->step, c.blocks(),
                          block_quads(c), one, packed);
@@ -93,7 +93,7 @@ int64_t table_bytes(const NhwcConv& c) {
 /// Where rows lie, then sums of rows, [group][output pixel].
 int64_t conv_scratch_bytes(const KernelNode& node, int) {
   const NhwcConv c = nhwc_conv(node);
-  if (signed_weights(node.input(1))) return table_bytes(c);
+  if (!has_zeros(node.input(1))) return table_bytes(c);
   return table_bytes(c) + c.groups * node.input(0).shape[0].size * c.window.out_size() * 4;
 }
 
@@ -166,7 +166,7 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
     }
   };
 
-  const bool zeros = !signed_weights(*in[1].type);
+  const bool zeros = has_zeros(*in[1].type);
   auto* row_sums = reinterpret_cast<int32_t*>(context.scratch + table_bytes(c));
   const int64_t unit_pixels = one ? 1 : length, all_pixels = tasks.units * unit_pixels;
   const std::byte* const ones = context.packed + conv_panel_bytes(gemm, c);
@@ -240,7 +240,7 @@ struct DepthwiseQuads {
   int32_t row_quads() const { return own_quads * parts; }
 };
 DepthwiseQuads depthwise_quads(const Window& w, const TensorType& weights) {
-  if (!signed_weights(weights)) {
+  if (has_zeros(weights)) {
     int32_t least = 0;
     for (size_t i = 0; i < weights.quantization->zero_points.size(); ++i) {
       least = std::min(least, signed_zero(weights, static_cast<int64_t>(i)));
@@ -256,8 +256,9 @@ DepthwiseQuads depthwise_quads(const Window& w, const TensorType& weights) {
   return {1, one};
 }
 
+template <const I8Isa& isa>
 bool depthwise_takes(const KernelNode& node) {
-  if (!operands_fit(node)) return false;
+  if (!operands_fit(node) || !weights_fit(*isa.gemm, node.input(1))) return false;
   const int64_t groups = node.attr_int("group");
   const Shape& w = node.input(1).shape;
   // Channels that are not padded to whole registers would be stored beyond their pixel.
@@ -378,7 +379,7 @@ Status depthwise_run(const KernelNode& node, const KernelContext& context, std::
 
 template <const I8Isa& isa>
 constexpr CpuKernel make_depthwise() {
-  return {.takes = depthwise_takes,
+  return {.takes = depthwise_takes<isa>,
           .packed_bytes = depthwise_packed_bytes,
           .pack = depthwise_pack<isa>,
           .packs = 0b110,
