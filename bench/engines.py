@@ -3,7 +3,9 @@
 Every engine gets the same float32 weights and is asked for float32 arithmetic; settings are those that its own
 documentation gives for latency. Cases in 8 bits go to engines that have such arithmetic on the CPU and a tool, in their
 package, that makes their files; the others say why not. Only the chosen engine is imported: each runs in a process of
-its own. Engines named "-avx2" are held to that instruction set; NOT_LIMITED says why the others have no such twin.
+its own. Engines named "-avx2" are held to that instruction set; NOT_LIMITED says why the others have no such twin. Those
+named "-installed" compute in whatever precision they choose by themselves; the others, of which none would leave float32
+on a processor, have no such twin.
 """
 
 from __future__ import annotations
@@ -59,6 +61,7 @@ class Pinnace(Engine):
     modules = ("pinnace",)
     environment = ""
     target = "cpu"
+    precision = "fp32"
     file = "model.pnc"
 
     def source(self, case: Path) -> Path:
@@ -77,7 +80,7 @@ class Pinnace(Engine):
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import pinnace as pn
 
-        session = pn.Session(case / self.file, target=self.target, threads=threads, fallback=True)
+        session = pn.Session(case / self.file, self.target, threads, self.precision)
         names = list(session.inputs)
         return lambda arrays: list(session.run(dict(zip(names, arrays, strict=True))).values())
 
@@ -91,6 +94,16 @@ class PinnaceAvx2(Pinnace):
     name = "pinnace-avx2"
     target = "cpu:avx2"
     twin_of = "pinnace"
+
+
+class PinnaceAuto(Pinnace):
+    """In the fastest precision that it has here, which one has to ask for."""
+
+    name = "pinnace-auto"
+    twin_of = "pinnace"
+    precision = "auto"
+    not_quantized = "computes what pinnace does"
+    tolerance = 0.5  # random weights make much of 16 bits
 
 
 class PinnacePacked(Pinnace):
@@ -189,6 +202,7 @@ class OnnxRuntime(Engine):
 class OpenVino(Engine):
     name = "openvino"
     modules = ("openvino",)
+    precision: Mapping[str, str] = MappingProxyType({"INFERENCE_PRECISION_HINT": "f32"})
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import openvino as ov
@@ -196,7 +210,7 @@ class OpenVino(Engine):
         options = {
             "INFERENCE_NUM_THREADS": threads,
             "PERFORMANCE_HINT": "LATENCY",
-            "INFERENCE_PRECISION_HINT": "f32",
+            **self.precision,
         }
         compiled = ov.Core().compile_model(case / "model.onnx", "CPU", options)
         request = compiled.create_infer_request()
@@ -217,6 +231,16 @@ class OpenVinoAvx2(OpenVino):
     name = "openvino-avx2"
     twin_of = "openvino"
     variables = MappingProxyType({"ONEDNN_MAX_CPU_ISA": "AVX2", "DNNL_MAX_CPU_ISA": "AVX2"})
+
+
+class OpenVinoInstalled(OpenVino):
+    """In bfloat16 where the processor has tiles for it."""
+
+    name = "openvino-installed"
+    twin_of = "openvino"
+    precision = MappingProxyType({})
+    not_quantized = "computes what openvino does"
+    tolerance = 0.5  # see PinnaceAuto
 
 
 class Ncnn(Engine):
@@ -513,6 +537,8 @@ ENGINES: dict[str, Engine] = {
         ExecuTorch(),
         TorchEager(),
         TorchInductor(),
+        PinnaceAuto(),
+        OpenVinoInstalled(),
         PinnaceAvx2(),
         OpenVinoAvx2(),
         TorchAvx2(),

@@ -41,20 +41,33 @@ def test_targets_of_a_recorded_run(recorded: dict[str, Any]) -> None:
     lines = tables.targets(recorded)
     assert cells(lines, "mobilenet_v2", "1")[2:] == [
         "0.86 ≤ 0.88 met (litert)",
+        "not measured",
         "0.81 ≤ 1.00 met (openvino-avx2)",
         "0.50 > 0.25 **missed** (litert)",
         "0.86 ≤ 1.00 met (onnxruntime)",
         "2.0e-06 ≤ 1e-04 met",
     ]
     # Disturbed, a rival that failed, and our own failure.
-    assert cells(lines, "mobilenet_v2", "2")[2:4] == [
+    assert cells(lines, "mobilenet_v2", "2")[2:5] == [
         "~0.92 > 0.88 **missed** (onnxruntime)",
+        "not measured",
         "not measured: pinnace-avx2 failed",
     ]
     assert cells(lines, "mobilenet_v2_int8 (QDQ)", "1")[2] == "0.67 > 0.58 **missed** (onnxruntime)"
     assert cells(lines, "mobilenet_v2_int8 (PT2E)", "1")[2] == "0.50 ≤ 0.58 met (onnxruntime)"
     assert cells(lines, "runtime library, stripped")[1:] == ["2.50 MB", "3 MB", "met"]
     assert cells(lines, "MobileNetV2 in float32, instructions")[1:] == ["101.00 M", "95 M", "**missed**"]
+
+
+def test_engines_that_choose_their_precision_have_a_column(recorded: dict[str, Any]) -> None:
+    [one] = [r for r in recorded["models"] if (r["case"], r["threads"]) == ("mobilenet_v2", 1)]
+    engines, names = one["engines"], ("pinnace", "pinnace-auto", "openvino", "openvino-installed", "litert")
+    times = dict(zip(names, (8.0, 4.0, 9.0, 5.0, 10.0), strict=True))
+    one["engines"] = {name: {**engines["pinnace"], "median": time} for name, time in times.items()}
+    row = cells(tables.targets(recorded), "mobilenet_v2", "1")
+    assert row[2:4] == ["0.89 > 0.88 **missed** (openvino)", "0.80 ≤ 1.00 met (openvino-installed)"]
+    del one["engines"]["openvino-installed"], one["engines"]["openvino"]  # who has no such twin stays in float32
+    assert cells(tables.targets(recorded), "mobilenet_v2", "1")[3] == "0.40 ≤ 1.00 met (litert)"
 
 
 def test_no_target_is_left_out(recorded: dict[str, Any]) -> None:
@@ -65,7 +78,7 @@ def test_no_target_is_left_out(recorded: dict[str, Any]) -> None:
                 assert all(cells(lines, name, threads)[2:])
     for name in ARM64_TARGETS:
         assert cells(lines, name)
-    assert cells(lines, "bert", "2")[2:] == ["not measured"] * 5
+    assert cells(lines, "bert", "2")[2:] == ["not measured"] * 6
     met, missed, unmeasured = (int(x) for x in lines[-1].split() if x.isdigit())
     body = "\n".join(lines[:-1])
     assert (met, missed) == (body.count(" met"), body.count("**missed**"))
