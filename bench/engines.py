@@ -4,8 +4,7 @@ Every engine gets the same float32 weights and is asked for float32 arithmetic; 
 documentation gives for latency. Cases in 8 bits go to engines that have such arithmetic on the CPU and a tool, in their
 package, that makes their files; the others say why not. Only the chosen engine is imported: each runs in a process of
 its own. Engines named "-avx2" are held to that instruction set; NOT_LIMITED says why the others have no such twin. Those
-named "-installed" compute in whatever precision they choose by themselves; the others, of which none would leave float32
-on a processor, have no such twin.
+named "-installed" compute in whatever precision they choose by themselves; the others stay in float32 on a processor.
 """
 
 from __future__ import annotations

@@ -100,8 +100,11 @@ struct Session::Data {
   /// The same without timings, with a message of its time where runs are traced. One run, after the first ones, is
   /// timed where reference code has a part in it, and a warning says so if that part is large.
   Status run_logged(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options) {
-    const bool looks =
-        runs < kRunsBeforeLook && logs(LogLevel::kWarn) && ++runs == kRunsBeforeLook && runs_reference_code();
+    bool looks = false;
+    if (runs < kRunsBeforeLook && logs(LogLevel::kWarn)) {
+      ++runs;
+      looks = runs == kRunsBeforeLook && runs_reference_code();
+    }
     if (!looks && !logs(LogLevel::kTrace)) return run(in, out, options, nullptr);
     const LogTime time;
     std::vector<NodeTiming> timings;
