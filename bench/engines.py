@@ -3,8 +3,9 @@
 Every engine gets the same float32 weights and is asked for float32 arithmetic; settings are those that its own
 documentation gives for latency. Cases in 8 bits go to engines that have such arithmetic on the CPU and a tool, in their
 package, that makes their files; the others say why not. Only the chosen engine is imported: each runs in a process of
-its own. Engines named "-avx2" are held to that instruction set; NOT_LIMITED says why the others have no such twin. Those
-named "-installed" compute in whatever precision they choose by themselves; the others stay in float32 on a processor.
+its own. Engines named "-avx2" are held to that instruction set; NOT_LIMITED says why the others have no such twin.
+Those named "-installed" compute in whatever precision they choose by themselves; the others stay in float32 on a
+processor.
 """
 
 from __future__ import annotations
