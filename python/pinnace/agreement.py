@@ -353,7 +353,10 @@ class _Floats:
                 most = min(moved_most, QUANTIZED_MOST * magnitude)
             else:
                 most = min(moved_most, percent * slice_.magnitude)
-            if slice_.magnitude == 0 and self.exact is not None:
+            # Where the exact run is the source itself, as of operators that make floats of bools, what is that small is
+            # its rounding.
+            noise = typical == 0 and slice_.magnitude <= cancelled
+            if self.exact is not None and (slice_.magnitude == 0 or noise):
                 most = max(most, cancelled)
             if slice_.largest(own) > most + least and (worst is None or slice_.relative > worst.relative):
                 worst = slice_

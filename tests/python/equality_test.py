@@ -359,6 +359,22 @@ def test_zeros_of_the_source_leave_room_for_its_own_rounding(x: torch.Tensor) ->
         assert agreement(got, want, exact=exact).ok == ok
 
 
+def test_an_exact_run_in_float32_excuses_rounding_alone() -> None:
+    """fft.hfft makes float32 of bools whatever the run's type is: its exact run is the source."""
+    want = np.linspace(-0.4, 0.4, 60, dtype=np.float32)
+    want[30] = -4e-9  # 0, but for rounding
+    got = want.copy()
+    got[30] = 3e-8
+    assert agreement(got, want, exact=want.astype(np.float64)).ok
+    got[30] = 3e-7
+    assert not agreement(got, want, exact=want.astype(np.float64)).ok, "beyond rounding"
+    got[30] = 3e-8
+    other = want.astype(np.float64)
+    other[::2] += 1e-9
+    other[30] = want[30]
+    assert not agreement(got, want, exact=other).ok, "an exact run that says more than the source"
+
+
 def test_sums_that_cancel_are_not_exactly_zero() -> None:
     """The imaginary part of a spectrum's first element: 0 in a source that is exact there, a rounding error here."""
     want = np.zeros((8, 2), np.float32)
