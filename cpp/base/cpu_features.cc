@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <iterator>
+#include <memory>
 
 #include "base/environment.h"
 #include "base/text.h"
@@ -186,9 +187,12 @@ Cpu cpu_isa() {
 std::string cpu_description() {
   // x86-64 has a name for people, ARM64 two numbers: who made the core, and which.
   std::string name, implementer, part;
-  if (FILE* info = std::fopen("/proc/cpuinfo", "r")) {
+  struct Close {
+    void operator()(FILE* file) const { std::fclose(file); }
+  };
+  if (const std::unique_ptr<FILE, Close> info{std::fopen("/proc/cpuinfo", "r")}) {
     char line[512];
-    while (std::fgets(line, sizeof line, info)) {
+    while (std::fgets(line, sizeof line, info.get())) {
       const std::string_view text(line);
       const size_t colon = text.find(": ");
       if (colon == std::string_view::npos) continue;
@@ -196,10 +200,9 @@ std::string cpu_description() {
       if (text.starts_with("CPU implementer")) implementer = value;
       if (text.starts_with("CPU part")) part = value;
       if (!text.starts_with("model name")) continue;
-      name = value;
+      name = value;  // a name may be longer than a string holds without memory, of which there may be none
       break;
     }
-    std::fclose(info);
   }
   if (name.empty() && !part.empty()) name = str_cat(kHere, " core ", implementer, "/", part);
   return name.empty() ? "unknown processor" : name;

@@ -56,7 +56,7 @@ struct Identity {
 std::optional<Identity> identity_of(const Program& program, const Options& o) {
   // What fuses other operators, as kept values do, and what the application may take away is not worth an entry.
   if (!o.keep.empty() || !o.ops.empty() || !o.backends.empty() || o.require_payload) return std::nullopt;
-  if (limit_bytes() == 0) return std::nullopt;
+  if (limit_bytes() == 0 || user_cache_folder().empty()) return std::nullopt;
   const int descriptor = program.data().descriptor;
   struct stat file = {};
   if (descriptor < 0 || ::fstat(descriptor, &file) != 0) return std::nullopt;
