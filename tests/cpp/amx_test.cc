@@ -12,8 +12,6 @@
 #include <vector>
 
 #include "backends/cpu/kernel.h"
-#include "backends/cpu/matmul/gemm_bf16_amx.h"
-#include "backends/cpu/matmul/gemm_i8_amx.h"
 #include "base/half.h"
 #include "cpp/random_cases.h"
 
@@ -101,7 +99,7 @@ void fill_i8(Problem& p, Random& random) {
 }
 
 /// All rows of a run, or `count` from `first` on; the others keep 0.5.
-std::vector<float> product_bf16(const Problem& p, GemmRowsLoopF32* loop, int64_t first, int64_t count) {
+std::vector<float> product_bf16(const Problem& p, GemmRowsLoopBf16* loop, int64_t first, int64_t count) {
   const int64_t c_row = p.width + 3, c_run = c_row * (p.M + 1);
   std::vector<float> c(static_cast<size_t>(c_run * p.runs + p.width), 0.5f), residual(c.size());
   for (size_t i = 0; i < residual.size(); ++i) residual[i] = 0.01f * static_cast<float>(i % 101);
@@ -127,7 +125,7 @@ std::vector<float> product_bf16(const Problem& p, GemmRowsLoopF32* loop, int64_t
   return c;
 }
 
-std::vector<float> product_bf16(const Problem& p, GemmRowsLoopF32* loop) {
+std::vector<float> product_bf16(const Problem& p, GemmRowsLoopBf16* loop) {
   return product_bf16(p, loop, 0, p.M);
 }
 

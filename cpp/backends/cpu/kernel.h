@@ -2,6 +2,7 @@
 // else its operator's reference code.
 #pragma once
 
+#include <algorithm>
 #include <span>
 #include <string_view>
 
@@ -28,6 +29,11 @@ struct KernelContext {
   template <class F>
   void parallel(int64_t tasks, F&& f) const {
     pool->run(tasks, threads, f);
+  }
+  /// Calls f(first, count) for parts of [0, elements), `each` elements long but for the last.
+  template <class F>
+  void in_parts(int64_t elements, int64_t each, F&& f) const {
+    parallel((elements + each - 1) / each, [&](int64_t t) { f(t * each, std::min(each, elements - t * each)); });
   }
 };
 

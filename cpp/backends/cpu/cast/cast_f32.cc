@@ -19,8 +19,7 @@ Status run(const KernelNode&, const KernelContext& context, std::span<const Tens
   const int64_t count = in[0].elements();
   const bool narrows = in[0].dtype() == DType::kF32;
   const HalfKind kind = (narrows ? out[0] : in[0]).dtype() == DType::kF16 ? HalfKind::kF16 : HalfKind::kBf16;
-  context.parallel((count + kEach - 1) / kEach, [&](int64_t t) {
-    const int64_t first = t * kEach, some = std::min(kEach, count - first);
+  context.in_parts(count, kEach, [&](int64_t first, int64_t some) {
     if (narrows) {
       isa.half->narrow(kind, in[0].data<float>() + first, some, out[0].data<uint16_t>() + first);
     } else {

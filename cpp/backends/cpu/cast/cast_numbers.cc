@@ -64,9 +64,8 @@ Status run(const KernelNode&, const KernelContext& context, std::span<const Tens
   CastLoop* const loop = loop_of(loops, in[0].dtype(), out[0].dtype());
   const int64_t count = in[0].elements(), x_bytes = dtype_bits(in[0].dtype()) / 8,
                 y_bytes = dtype_bits(out[0].dtype()) / 8;
-  context.parallel((count + kEach - 1) / kEach, [&](int64_t t) {
-    const int64_t first = t * kEach;
-    loop(in[0].bytes + first * x_bytes, out[0].bytes + first * y_bytes, std::min(kEach, count - first));
+  context.in_parts(count, kEach, [&](int64_t first, int64_t some) {
+    loop(in[0].bytes + first * x_bytes, out[0].bytes + first * y_bytes, some);
   });
   return {};
 }

@@ -6,8 +6,6 @@
 #include <atomic>
 
 #include "backends/cpu/cast/half_f32.h"
-#include "backends/cpu/matmul/gemm_bf16_amx.h"
-#include "backends/cpu/matmul/gemm_i8_amx.h"
 #include "base/log.h"
 
 namespace pinnace::cpu {
@@ -16,23 +14,27 @@ namespace {
 std::atomic<bool> modelled{false};
 std::atomic<int64_t> losses_each{0}, losses{0};
 
-/// Bytes of a row that a step reads; steps of less leave most of a tile empty.
-int64_t elements_of_step(int64_t elements) {
-  int64_t depth = elements < 16 ? elements : 16;
-  while (elements % depth != 0) --depth;
-  return depth;
-}
+/// Steps of fewer elements leave most of a tile empty.
+constexpr int64_t kLeastDepth = 4;
 
 void rows_i8(const GemmRowsI8& g, int32_t width) {
   if (tiles_modelled()) return gemm_i8_amx_generic(g, width);
-  if (elements_of_step(g.quads) < 4 || width == 8 || g.M < 4) return gemm_i8_tiles_avx512_vnni.rows(g, width);
+  if (tile_depth(g.quads) < kLeastDepth || width == 8 || g.M < 4) return gemm_i8_tiles_avx512_vnni.rows(g, width);
   gemm_i8_amx_amx_int8(g, width);
 }
 
 /// What is decided here must not depend on M: results are the same however rows are cut.
 void rows_bf16(const GemmRowsF32& g, int32_t width) {
   if (tiles_modelled()) return gemm_bf16_amx_generic(g, width);
-  gemm_bf16_amx_amx_bf16(g, width);
+  if (tile_depth(g.k) >= kLeastDepth) return gemm_bf16_amx_amx_bf16(g, width);
+  GemmRowsF32 one = g;
+  one.runs = 1;
+  for (int64_t run = 0; run < g.runs; ++run) {
+    gemm_f32_tiles_bf16_avx512_bf16.rows(one, width);
+    one.a += g.a_run;
+    one.c += g.c_run;
+    if (one.residual) one.residual += g.residual_run;
+  }
 }
 
 const HalfF32Kernels& half_here() {

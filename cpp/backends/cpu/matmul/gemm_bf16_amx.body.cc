@@ -1,7 +1,7 @@
 // Matrix products of pairs of bfloat16 on tile registers (gemm_f32_tiles.h, tile_product.h). A step sums the even and
 // the odd elements of a row apart, so that results differ in their last bits from those of dot products of pairs; they
 // do not depend on how rows are cut.
-#include "backends/cpu/matmul/gemm_bf16_amx.h"
+#include "backends/cpu/matmul/amx.h"
 #include "backends/cpu/matmul/gemm_f32_finish.h"
 #include "backends/cpu/matmul/tile_product.h"
 
@@ -60,6 +60,6 @@ void rows(const GemmRowsF32& g, int32_t width) {
 }  // namespace
 }  // namespace PINNACE_ISA
 
-GemmRowsLoopF32* const PINNACE_FOR_ISA(gemm_bf16_amx) = PINNACE_ISA::rows;
+GemmRowsLoopBf16* const PINNACE_FOR_ISA(gemm_bf16_amx) = PINNACE_ISA::rows;
 
 }  // namespace pinnace::cpu

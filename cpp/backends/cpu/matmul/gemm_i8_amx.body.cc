@@ -1,6 +1,6 @@
 // 8-bit matrix products on tile registers (gemm_i8_tiles.h, tile_product.h), to the bits of the other sets: sums are
 // modulo 2^32, and what follows them is the same code.
-#include "backends/cpu/matmul/gemm_i8_amx.h"
+#include "backends/cpu/matmul/amx.h"
 #include "backends/cpu/matmul/gemm_i8_store.h"
 #include "backends/cpu/matmul/tile_product.h"
 
@@ -15,43 +15,6 @@ struct Bytes {
   }
 };
 
-#if PINNACE_TILES
-/// add_rows() of sums that are not bytes yet, where quotients are small and divisions fast: what the product would be
-/// rounded to stays in registers, as a float.
-template <class V, int NV>
-void add_sums(const GemmRowsI8& g, int64_t row, int rows, const int32_t* sums, uint8_t* to, ptrdiff_t to_row) {
-  using I = typename V::I;
-  using F = typename V::F;
-  const auto* scales = reinterpret_cast<const float*>(g.b) + NV * V::kLanes;
-  const I zero = V::all_shorts(g.store.zero), low = V::all_bytes(g.store.low), high = V::all_bytes(g.store.high);
-  const bool clamps = g.store.low > 0 || g.store.high < 255;
-  const F least = V::all(static_cast<float>(-g.added.own.zero)),
-          most = V::all(static_cast<float>(255 - g.added.own.zero));
-  const F scale = V::all(g.added.scale), reciprocal = V::all(1.0f / g.added.scale);
-  const F own_scale = V::all(g.added.own.scale), other_scale = V::all(g.added.other.scale);
-  const I other_zero = V::all(-g.added.other.zero);
-  const uint8_t* added = g.added.at + row * g.added.row;
-  for (int i = 0; i < rows; i += 4) {
-    I bytes[NV];
-    PINNACE_UNROLL for (int j = 0; j < NV; ++j) {
-      const F m = V::load_floats(scales + j * V::kLanes);
-      I q[4];
-      PINNACE_UNROLL for (int r = 0; r < 4; ++r) {
-        const int at = i + r < rows ? i + r : i;
-        const F product = V::rounded(V::to_floats(V::load(sums + at * kSumColumns + j * V::kLanes)) * m);
-        const F own = V::smaller(V::larger(product, least), most);
-        const I other = V::add(V::widen(added + at * g.added.row + j * V::kLanes), other_zero);
-        const F sum = own * own_scale + V::to_floats(other) * other_scale;
-        q[r] = V::to_ints(quotient<V, true>(sum, scale, reciprocal));
-      }
-      bytes[j] = V::to_bytes(q[0], q[1], q[2], q[3], zero);
-      if (clamps) bytes[j] = V::at_most_bytes(V::at_least_bytes(bytes[j], low), high);
-    }
-    V::template store_columns<NV>(bytes, to + i * to_row, to_row, rows - i < 4 ? rows - i : 4);
-  }
-}
-#endif
-
 /// `rows` rows of sums, NV registers of V wide, from `row` on.
 template <class V, int NV>
 inline void finish(const GemmRowsI8& g, bool as_sums, int64_t row, int rows, const int32_t* sums) {
@@ -65,11 +28,6 @@ inline void finish(const GemmRowsI8& g, bool as_sums, int64_t row, int rows, con
   uint8_t* const c = g.c + row * g.c_row;
   uint8_t* const to = whole && !adds && !as_sums ? c : part;
   const ptrdiff_t to_row = to == c ? g.c_row : kWidth;
-#if PINNACE_TILES
-  if (adds && whole && !as_sums && adds_small(g.added) && divides_fast(g.added)) {
-    return add_sums<V, NV>(g, row, rows, sums, c, g.c_row);
-  }
-#endif
   if (as_sums) {
     store_sums(g, row, rows, kWidth, sums, kSumColumns, store, part);
     if (g.sums) return;
@@ -142,28 +100,20 @@ __attribute__((noinline)) void panel(const GemmRowsI8& g) {
 void rows(const GemmRowsI8& g, int32_t width) {
   if (g.M < 1 || g.runs < 1) return;
 #if PINNACE_LANES == 16
-  switch (width) {
-    case 32:
-      return panel<Quads<16>, 2>(g);
-    case 24:
-      return panel<Quads<8>, 3>(g);
-    case 16:
-      return panel<Quads<16>, 1>(g);
-    default:
-      return panel<Quads<8>, 1>(g);
-  }
+  constexpr int kWide = 16, kNarrow = 8;
 #else
+  constexpr int kWide = 4, kNarrow = 4;
+#endif
   switch (width) {
     case 32:
-      return panel<Quads<4>, 8>(g);
+      return panel<Quads<kWide>, 32 / kWide>(g);
     case 24:
-      return panel<Quads<4>, 6>(g);
+      return panel<Quads<kNarrow>, 24 / kNarrow>(g);
     case 16:
-      return panel<Quads<4>, 4>(g);
+      return panel<Quads<kWide>, 16 / kWide>(g);
     default:
-      return panel<Quads<4>, 2>(g);
+      return panel<Quads<kNarrow>, 8 / kNarrow>(g);
   }
-#endif
 }
 
 #undef PINNACE_UNROLL

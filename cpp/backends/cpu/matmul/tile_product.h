@@ -24,13 +24,6 @@ struct RowTiles {
   int64_t repeated(int64_t tile) const { return tile * rows - first(tile); }
 };
 
-/// Elements of a step: the most, up to 16, of which a block of `elements` has a whole number.
-inline int64_t tile_depth(int64_t elements) {
-  int64_t depth = elements < 16 ? elements : 16;
-  while (elements % depth != 0) --depth;
-  return depth;
-}
-
 /// One panel of weights and what rows of a are like.
 struct TilePanel {
   ptrdiff_t a_row;          ///< bytes

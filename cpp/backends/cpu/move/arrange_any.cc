@@ -169,11 +169,10 @@ Status one_hot_run(const KernelNode& node, const KernelContext& context, std::sp
   with_element(element_bytes(y.dtype()), [&](auto element) {
     using T = decltype(element);
     const T off = values.data<T>()[0], on = values.data<T>()[1];
-    context.parallel((elements + kEach - 1) / kEach, [&](int64_t t) {
-      std::fill(y.data<T>() + t * kEach, y.data<T>() + std::min(elements, (t + 1) * kEach), off);
-    });
-    context.parallel((count + kEach - 1) / kEach, [&](int64_t t) {
-      for (int64_t i = t * kEach; i < std::min(count, (t + 1) * kEach); ++i) {
+    context.in_parts(elements, kEach,
+                     [&](int64_t first, int64_t some) { std::fill_n(y.data<T>() + first, some, off); });
+    context.in_parts(count, kEach, [&](int64_t first, int64_t some) {
+      for (int64_t i = first; i < first + some; ++i) {
         int64_t hot = load_index(indices, i);
         if (hot < 0 && hot >= -v.size) hot += v.size;
         if (hot >= 0 && hot < v.size) y.data<T>()[(i / v.inner * v.size + hot) * v.inner + i % v.inner] = on;

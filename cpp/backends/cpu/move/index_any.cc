@@ -53,8 +53,7 @@ Status refuse_outside(const KernelNode& node, const TensorView& indices, int64_t
 Status check_indices(const KernelNode& node, const KernelContext& context, const TensorView& indices, int64_t size) {
   const int64_t count = indices.elements();
   std::atomic<bool> inside = true;
-  context.parallel((count + kEach - 1) / kEach, [&](int64_t t) {
-    const int64_t first = t * kEach, some = std::min(kEach, count - first);
+  context.in_parts(count, kEach, [&](int64_t first, int64_t some) {
     const bool good = indices.dtype() == DType::kI64 ? all_inside(indices.data<int64_t>() + first, some, size)
                                                      : all_inside(indices.data<int32_t>() + first, some, size);
     if (!good) inside = false;

@@ -14,9 +14,8 @@ void round_floats(const KernelContext& context, const HalfF32Kernels& half, DTyp
   constexpr int64_t kEach = 16384;
   const int64_t count = layout_bytes(*view.type, layout) / 4;
   const HalfKind kind = to == DType::kF16 ? HalfKind::kF16 : HalfKind::kBf16;
-  context.parallel((count + kEach - 1) / kEach, [&](int64_t t) {
-    half.round(kind, view.data<float>() + t * kEach, std::min(kEach, count - t * kEach));
-  });
+  context.in_parts(count, kEach,
+                   [&](int64_t first, int64_t some) { half.round(kind, view.data<float>() + first, some); });
 }
 
 std::string_view name_of(const Call& call) {

@@ -28,31 +28,26 @@ class PrecisionLegalization {
         any |= id != kNoValue && has_other(segment_.type_inference.types[static_cast<size_t>(id)]);
       }
     }
-    const std::vector<int32_t> dequantized = dequantized_weights();
-    if (!any && dequantized.empty()) return std::optional<LegalizedSegment>();
+    find_dequantized();
+    if (!any && !dequantizes()) return std::optional<LegalizedSegment>();
     out_.graph.values = segment_.graph.values;
     out_.type_inference = segment_.type_inference;
-    for (int32_t k : dequantized) PINNACE_TRY(dequantize(*segment_.graph.nodes[static_cast<size_t>(k)]));
+    for (size_t i = 0; i < segment_.nodes.size(); ++i) {
+      if (is_dequantized(i)) PINNACE_TRY(dequantize(node_at(i)));
+    }
     other_.assign(out_.graph.values.size(), kNoValue);
     missing_.assign(out_.graph.values.size(), false);
     nhwc_.assign(out_.graph.values.size(), false);
-    for (int32_t k : segment_.nodes) {
-      const Node& node = *segment_.graph.nodes[static_cast<size_t>(k)];
-      if (std::find(dequantized.begin(), dequantized.end(), k) == dequantized.end()) {
-        PINNACE_TRY(place(node));
-      } else {
+    for (size_t i = 0; i < segment_.nodes.size(); ++i) {
+      if (is_dequantized(i)) {
         out_.node_of.push_back(-1);
+      } else {
+        PINNACE_TRY(place(node_at(i)));
       }
     }
     // What is computed here counts as part of the first node that reads it.
     for (size_t i = 0; i < segment_.nodes.size(); ++i) {
-      if (out_.node_of[i] >= 0) continue;
-      const Node& node = *segment_.graph.nodes[static_cast<size_t>(segment_.nodes[i])];
-      for (size_t reader = segment_.nodes.size(); reader-- > 0;) {
-        const auto& inputs = segment_.graph.nodes[static_cast<size_t>(segment_.nodes[reader])]->inputs;
-        const bool reads = std::find(inputs.begin(), inputs.end(), node.outputs[0]) != inputs.end();
-        if (reads) out_.node_of[i] = out_.node_of[reader];
-      }
+      if (is_dequantized(i)) out_.node_of[i] = out_.node_of[first_reader_[static_cast<size_t>(node_at(i).outputs[0])]];
     }
     for (ValueId id : segment_.outputs) restore(id, "");
     if (!changed_) return std::optional<LegalizedSegment>();
@@ -64,37 +59,50 @@ class PrecisionLegalization {
   const TensorType& type(ValueId id) const { return out_.type_inference.types[static_cast<size_t>(id)]; }
   bool has_other(const TensorType& type) const { return is_half(type) || (narrows_ && type.dtype == DType::kF32); }
 
-  /// Nodes of the segment that make float32 weights of convolutions, and nothing else, from constants.
-  std::vector<int32_t> dequantized_weights() const {
-    std::vector<int32_t> found;
+  const Node& node_at(size_t i) const { return *segment_.graph.nodes[static_cast<size_t>(segment_.nodes[i])]; }
+  bool dequantizes() const { return !first_reader_.empty(); }
+
+  /// Finds the nodes of the segment that make float32 weights of convolutions, and nothing else, from constants.
+  void find_dequantized() {
 #if defined(__x86_64__)
-    if (mode_.for_arm64) return found;
-    const auto reads = [](const Node& reader, ValueId id) {
-      return std::find(reader.inputs.begin(), reader.inputs.end(), id) != reader.inputs.end();
-    };
-    for (int32_t k : segment_.nodes) {
-      const Node& node = *segment_.graph.nodes[static_cast<size_t>(k)];
-      if (node.op != "dequantize_linear" ||
-          segment_.type_inference.types[static_cast<size_t>(node.outputs[0])].dtype != DType::kF32) {
-        continue;
-      }
+    if (mode_.for_arm64) return;
+    const auto& data = segment_.type_inference.data;
+    dequantized_.assign(segment_.nodes.size(), false);
+    std::vector<size_t> candidate_of;  // of values: the node's place among the segment's, plus one; 0: none
+    for (size_t i = 0; i < segment_.nodes.size(); ++i) {
+      const Node& node = node_at(i);
+      if (node.op != "dequantize_linear") continue;
       const ValueId id = node.outputs[0];
-      bool fits = std::find(segment_.outputs.begin(), segment_.outputs.end(), id) == segment_.outputs.end();
-      for (ValueId input : node.inputs) {
-        fits &= input == kNoValue || segment_.type_inference.data[static_cast<size_t>(input)] != nullptr;
-      }
-      bool any = false;
-      for (int32_t r : segment_.nodes) {
-        const Node& reader = *segment_.graph.nodes[static_cast<size_t>(r)];
-        if (!reads(reader, id)) continue;
-        any = true;
-        fits &= (reader.op == "conv" || reader.op == "conv_transpose") && reader.inputs[0] != id;
-      }
-      if (fits && any) found.push_back(k);
+      const bool constant = std::all_of(node.inputs.begin(), node.inputs.end(), [&](ValueId input) {
+        return input == kNoValue || data[static_cast<size_t>(input)] != nullptr;
+      });
+      if (!constant || segment_.type_inference.types[static_cast<size_t>(id)].dtype != DType::kF32) continue;
+      candidate_of.resize(data.size());
+      candidate_of[static_cast<size_t>(id)] = i + 1;
     }
+    if (candidate_of.empty()) return;
+    std::vector<size_t> first_reader(data.size(), segment_.nodes.size());
+    for (size_t i = 0; i < segment_.nodes.size(); ++i) {
+      const Node& reader = node_at(i);
+      const bool convolves = reader.op == "conv" || reader.op == "conv_transpose";
+      for (size_t k = 0; k < reader.inputs.size(); ++k) {
+        if (reader.inputs[k] == kNoValue) continue;
+        const auto id = static_cast<size_t>(reader.inputs[k]);
+        if (!convolves || k == 0) candidate_of[id] = 0;
+        first_reader[id] = std::min(first_reader[id], i);
+      }
+    }
+    for (ValueId id : segment_.outputs) candidate_of[static_cast<size_t>(id)] = 0;
+    bool any = false;
+    for (size_t id = 0; id < data.size(); ++id) {
+      if (candidate_of[id] == 0 || first_reader[id] == segment_.nodes.size()) continue;
+      dequantized_[candidate_of[id] - 1] = true;
+      any = true;
+    }
+    if (any) first_reader_ = std::move(first_reader);
 #endif
-    return found;
   }
+  bool is_dequantized(size_t i) const { return dequantizes() && dequantized_[i]; }
 
   /// Computes such a node's result, a constant that stands for it.
   Status dequantize([[maybe_unused]] const Node& node) {
@@ -343,6 +351,8 @@ class PrecisionLegalization {
   CpuMode mode_;
   bool narrows_;  // float32 may become halves
   LegalizedSegment out_;
+  std::vector<bool> dequantized_;     // of the segment's nodes: a constant stands for the result
+  std::vector<size_t> first_reader_;  // of the segment's values: its place among the nodes; empty: none is dequantised
   std::vector<ValueId> constant_of_;  // of the segment's values: the constant that stands for it, or kNoValue
   std::vector<ValueId> other_;        // of a value: its version in the other type, or kNoValue
   std::vector<bool> missing_;         // only that version has been made so far

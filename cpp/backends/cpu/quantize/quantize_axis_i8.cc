@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backends/cpu/i8_isa.h"
-#include "base/dtype_code.h"
+#include "backends/cpu/quantize/quantize_node.h"
 #include "ops/linear_quantization.h"
 #include "ops/move.h"
 
@@ -64,10 +64,8 @@ RealI8 real_at(std::span<const TensorView> in, int64_t i, DType dtype) {
 }
 
 bool quantize_takes(const KernelNode& node) {
-  const std::string_view precision = node.attr_string("precision");
-  const auto named = dtype_from_code(node.attr_string("output_dtype"));
-  const DType stored = named ? *named : node.has_input(2) ? node.input(2).dtype : DType::kU8;
-  if ((stored != DType::kI8 && stored != DType::kU8) || !(precision.empty() || precision == "f32")) return false;
+  const DType stored = stored_type(node);
+  if ((stored != DType::kI8 && stored != DType::kU8) || !divides_in_f32(node)) return false;
   if (!scales_take(node)) return false;
   const ScaledRows rows(node, node.input(0));
   return !rows.own_scales && rows.most >= kLeastRun;
@@ -86,8 +84,7 @@ Status quantize_run(const KernelNode& node, const KernelContext& context, std::s
 }
 
 bool dequantize_takes(const KernelNode& node) {
-  const std::string_view wanted = node.attr_string("output_dtype");
-  if (!scales_take(node) || !(wanted.empty() || wanted == "f32")) return false;
+  if (!scales_take(node) || !gives_f32(node)) return false;
   return ScaledRows(node, node.input(0)).most >= kLeastRun;
 }
 

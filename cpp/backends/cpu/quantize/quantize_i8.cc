@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "backends/cpu/i8_isa.h"
-#include "base/dtype_code.h"
+#include "backends/cpu/quantize/quantize_node.h"
 #include "ops/linear_quantization.h"
 #include "ops/move.h"
 
@@ -12,34 +12,14 @@ namespace {
 
 constexpr int64_t kEach = 32768;  // elements of a task
 
-/// f(first, count) over all elements.
-template <class F>
-void in_parts(const KernelContext& context, int64_t elements, F f) {
-  context.parallel((elements + kEach - 1) / kEach,
-                   [&](int64_t t) { f(t * kEach, std::min(kEach, elements - t * kEach)); });
-}
-
 bool is_byte(DType dtype) {
   return dtype == DType::kI8 || dtype == DType::kU8;
 }
 
 // --------------------------------------------------------------------------------- quantize_linear, dequantize_linear
 
-/// One float32 scale for the whole tensor.
-bool one_scale(const KernelNode& node) {
-  const TensorType& scale = node.input(1);
-  return scale.dtype == DType::kF32 && scale.rank() <= 1 && scale.elements() == 1 && node.attr_int("block_size") == 0;
-}
-
-/// Element type of the result of quantize_linear.
-DType stored_type(const KernelNode& node) {
-  const auto named = dtype_from_code(node.attr_string("output_dtype"));
-  return named ? *named : node.has_input(2) ? node.input(2).dtype : DType::kU8;
-}
-
 bool quantize_takes(const KernelNode& node) {
-  const std::string_view precision = node.attr_string("precision");
-  return one_scale(node) && is_byte(stored_type(node)) && (precision.empty() || precision == "f32");
+  return one_scale(node) && is_byte(stored_type(node)) && divides_in_f32(node);
 }
 
 RealI8 real_of(std::span<const TensorView> in, DType dtype) {
@@ -52,7 +32,7 @@ Status quantize_run(const KernelNode&, const KernelContext& context, std::span<c
                     std::span<const TensorView> out) {
   const RealI8 real = real_of(in, out[0].dtype());
   const auto flip = static_cast<uint8_t>(nhwc_offset(out[0].dtype()));
-  in_parts(context, out[0].elements(), [&](int64_t first, int64_t count) {
+  context.in_parts(out[0].elements(), kEach, [&](int64_t first, int64_t count) {
     isa.quantize->quantize(in[0].data<float>() + first, real, flip, out[0].data<uint8_t>() + first, count);
   });
   return {};
@@ -131,8 +111,8 @@ Status dynamic_run(const KernelNode&, const KernelContext& context, std::span<co
                    std::span<const TensorView> out) {
   const auto* x = in[0].data<float>();
   auto* spans = reinterpret_cast<Span*>(context.scratch);
-  in_parts(context, in[0].elements(),
-           [&](int64_t first, int64_t count) { spans[first / kEach] = span_of(x + first, count); });
+  context.in_parts(in[0].elements(), kEach,
+                   [&](int64_t first, int64_t count) { spans[first / kEach] = span_of(x + first, count); });
   Span all;
   for (int64_t i = 0; i < parts_of(*in[0].type); ++i) {
     all = {std::min(all.low, spans[i].low), std::max(all.high, spans[i].high)};
@@ -141,7 +121,7 @@ Status dynamic_run(const KernelNode&, const KernelContext& context, std::span<co
   if (scale == 0) scale = 1;
   const float middle = 0.0f - all.low / scale;  // NaN only where x holds infinities of both signs
   const int32_t zero = middle == middle ? static_cast<int32_t>(std::nearbyint(limit(middle, 0.0, 255.0))) : 0;
-  in_parts(context, in[0].elements(), [&](int64_t first, int64_t count) {
+  context.in_parts(in[0].elements(), kEach, [&](int64_t first, int64_t count) {
     isa.quantize->quantize(x + first, {scale, zero}, 0, out[0].data<uint8_t>() + first, count);
   });
   *out[1].data<float>() = scale;
@@ -160,8 +140,7 @@ constexpr CpuKernel make_dynamic() {
 // ---------------------------------------------------------------------------------------------------------------------
 
 bool dequantize_takes(const KernelNode& node) {
-  const std::string_view wanted = node.attr_string("output_dtype");
-  return one_scale(node) && (wanted.empty() || wanted == "f32");
+  return one_scale(node) && gives_f32(node);
 }
 
 template <const I8Isa& isa>
@@ -169,7 +148,7 @@ Status dequantize_run(const KernelNode&, const KernelContext& context, std::span
                       std::span<const TensorView> out) {
   const RealI8 real = real_of(in, in[0].dtype());
   const auto flip = static_cast<uint8_t>(nhwc_offset(in[0].dtype()));
-  in_parts(context, out[0].elements(), [&](int64_t first, int64_t count) {
+  context.in_parts(out[0].elements(), kEach, [&](int64_t first, int64_t count) {
     isa.quantize->dequantize(in[0].data<uint8_t>() + first, real, flip, out[0].data<float>() + first, count);
   });
   return {};

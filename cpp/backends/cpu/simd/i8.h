@@ -258,7 +258,6 @@ struct IntsOf<8> {
   static inline F not_nan(F v) { return _mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q)); }
   static inline F less_product(F a, F b, F c) { return _mm256_fnmadd_ps(a, b, c); }
   static inline F plus_product(F a, F b, F c) { return _mm256_fmadd_ps(a, b, c); }
-  static inline F rounded(F v) { return _mm256_round_ps(v, 0); }
   static inline I widen(const uint8_t* p) {
     return _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p)));
   }
@@ -317,7 +316,6 @@ struct IntsOf<16> {
   static inline F not_nan(F v) { return _mm512_maskz_mov_ps(_mm512_cmp_ps_mask(v, v, _CMP_ORD_Q), v); }
   static inline F less_product(F a, F b, F c) { return _mm512_fnmadd_ps(a, b, c); }
   static inline F plus_product(F a, F b, F c) { return _mm512_fmadd_ps(a, b, c); }
-  static inline F rounded(F v) { return _mm512_roundscale_ps(v, 0); }
   static inline I widen(const uint8_t* p) {
     return _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
   }

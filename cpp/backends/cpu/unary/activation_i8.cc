@@ -8,18 +8,11 @@ namespace {
 
 constexpr int64_t kEach = 32768;  // elements of a task
 
-/// f(first, count) over all elements.
-template <class F>
-void in_parts(const KernelContext& context, int64_t elements, F f) {
-  context.parallel((elements + kEach - 1) / kEach,
-                   [&](int64_t t) { f(t * kEach, std::min(kEach, elements - t * kEach)); });
-}
-
 template <LookupI8& lookup>
 Status map_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                std::span<const TensorView> out) {
   const auto* table = reinterpret_cast<const uint8_t*>(context.packed);
-  in_parts(context, out[0].elements(), [&](int64_t first, int64_t count) {
+  context.in_parts(out[0].elements(), kEach, [&](int64_t first, int64_t count) {
     lookup(table, in[0].data<uint8_t>() + first, out[0].data<uint8_t>() + first, count);
   });
   return {};
