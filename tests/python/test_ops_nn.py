@@ -434,7 +434,9 @@ def test_recurrent_as_onnxruntime(rng: np.random.Generator, kind: str, direction
     gates, D, T, B, I, H = {"RNN": 1, "GRU": 3, "LSTM": 4}[kind], 1 + (direction == "bidirectional"), 6, 3, 4, 5
     outputs = 3 if kind == "LSTM" else 2
     for variant in range(4):
-        x, w, r, b = f32(rng, T, B, I), f32(rng, D, gates * H, I), f32(rng, D, gates * H, H), f32(rng, D, 2 * gates * H)
+        x, w, b = f32(rng, T, B, I), f32(rng, D, gates * H, I), f32(rng, D, 2 * gates * H)
+        # Steps that contract: else onnxruntime's rounding in float32 grows from step to step.
+        r = f32(rng, D, gates * H, H) * np.float32(0.4)
         lens = np.array([6, 1, 4], np.int32) if variant % 2 else None
         h = f32(rng, D, B, H) if variant > 1 else None
         inputs: list[Array | None] = [x, w, r, b, lens, h]
@@ -459,7 +461,8 @@ def test_recurrent_as_onnxruntime(rng: np.random.Generator, kind: str, direction
 
 def test_recurrent_activations_as_onnxruntime(rng: np.random.Generator) -> None:
     T, B, I, H = 4, 2, 3, 4
-    x, w, r, b = f32(rng, T, B, I), f32(rng, 1, 3 * H, I), f32(rng, 1, 3 * H, H), f32(rng, 1, 6 * H)
+    x, w, b = f32(rng, T, B, I), f32(rng, 1, 3 * H, I), f32(rng, 1, 6 * H)
+    r = f32(rng, 1, 3 * H, H) * np.float32(0.4)  # as above
     # ONNX Runtime also demands values for activations without parameters; theirs are then ignored.
     for ours, names, alpha, beta in [
         (["hard_sigmoid", "tanh"], ["HardSigmoid", "Tanh"], [0.3], [0.4]),
@@ -477,7 +480,7 @@ def test_recurrent_activations_as_onnxruntime(rng: np.random.Generator) -> None:
             in_onnxruntime("GRU", [x, w, r, b], activations=names, **attrs)[0],
             5e-6,
         )
-    w, r, b = f32(rng, 1, 4 * H, I) * 3, f32(rng, 1, 4 * H, H), f32(rng, 1, 8 * H)
+    w, r, b = f32(rng, 1, 4 * H, I) * 3, f32(rng, 1, 4 * H, H) * np.float32(0.4), f32(rng, 1, 8 * H)
     close(
         run("lstm", [x, w, r, b], clip=0.8)[0], in_onnxruntime("LSTM", [x, w, r, b], hidden_size=H, clip=0.8)[0], 5e-6
     )
