@@ -171,6 +171,7 @@ void add_quantize(py::module_& module) {
               d["op"] = site.op;
               d["module"] = site.module;
               d["weights"] = site.weights;
+              d["why_not_dynamic"] = site.why_not_dynamic;
               rows.append(d);
             }
             return rows;
@@ -179,14 +180,14 @@ void add_quantize(py::module_& module) {
       .def(
           "with_stored_weights",
           [](const Model& m, const std::vector<std::string>& nodes, int bits, int64_t block, bool symmetric,
-             bool integers) {
-            WeightChoices choices{nodes, bits, block, symmetric, integers};
+             bool dynamic, bool integers) {
+            WeightChoices choices{nodes, bits, block, symmetric, dynamic, integers};
             return interruptible([&] { return m.with_stored_weights(choices); });
           },
-          py::arg("nodes"), py::arg("bits"), py::arg("block"), py::arg("symmetric"), py::arg("integers") = true,
-          KeepsArgument<1>(),
+          py::arg("nodes"), py::arg("bits"), py::arg("block"), py::arg("symmetric"), py::arg("dynamic") = false,
+          py::arg("integers") = true, KeepsArgument<1>(),
           "The model with the weights of these nodes as integers, or, with integers=False, as the floats that they "
-          "stand for.")
+          "stand for. dynamic: products round what they multiply, row by row, and are of integers.")
       .def(
           "cut",
           [](const Model& m, const std::vector<std::string>& values) {

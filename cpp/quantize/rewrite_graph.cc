@@ -89,14 +89,14 @@ double even_out(Weights& first, Weights& second) {
 
 }  // namespace
 
-Status split_activations(Graph& graph, const OpTable& ops) {
+Status split_activations(Graph& graph, const OpTable& ops, bool clamps) {
   const PassContext context{ops, {}};
   Rewrite rewrite(graph, context);
   for (size_t k = 0; k < graph.nodes.size(); ++k) {
     Node& node = *graph.nodes[k];
     const std::string name(string_or(node, "activation", ""));
     const auto kind = activation_from_name(name);
-    if (name.empty() || !kind || Unary{*kind}.is_clamp()) continue;
+    if (name.empty() || !kind || (Unary{*kind}.is_clamp() && !clamps)) continue;
     const ValueId result = node.outputs[0];
     if (!is_float_type(graph.value(result).type.dtype)) continue;
     const ValueId sums = graph.add_value(str_cat(graph.value(result).name, ".sums"), graph.value(result).type);
@@ -109,7 +109,14 @@ Status split_activations(Graph& graph, const OpTable& ops) {
       const auto& numbers = std::get<std::vector<double>>(*params);
       const auto names = unary_parameters(*kind);
       for (size_t i = 0; i < std::min(numbers.size(), names.size()); ++i) {
-        function->set_attr(names[i].name, numbers[i]);
+        if (*kind != UnaryKind::kClip) {
+          function->set_attr(names[i].name, numbers[i]);
+          continue;
+        }
+        const auto bound = static_cast<float>(numbers[i]);  // which clip has as operands
+        PINNACE_ASSIGN(const ValueId id, graph.add_constant_of<float>(str_cat(function->name, ".", names[i].name),
+                                                                      DType::kF32, {}, std::span(&bound, 1)));
+        function->inputs.push_back(id);
       }
     }
     node.outputs[0] = sums;

@@ -8,9 +8,9 @@
 
 namespace pinnace {
 
-/// Activations other than relu and clip become nodes behind the node that carries them: integer products apply these
-/// two alone, and the value between needs a range.
-Status split_activations(Graph& graph, const OpTable& ops);
+/// Activations become nodes behind the node that carries them: integer products apply relu and clip alone, and the
+/// value between needs a range. Those two only with `clamps`.
+Status split_activations(Graph& graph, const OpTable& ops, bool clamps = false);
 
 /// QuantizeReadyOptions::equalize: over each pair of products by constant weights of which the second alone reads the
 /// first, with nothing but a relu between. Channels of zeros stay.

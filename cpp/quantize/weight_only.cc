@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <cmath>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "base/packed.h"
 #include "passes/rewrite.h"
+#include "quantize/rewrite_graph.h"
 
 namespace pinnace {
 namespace {
@@ -31,6 +33,24 @@ std::optional<Lines> lines_of(const Graph& graph, const Node& node) {
   const int64_t rows = w.type.shape[0].size, columns = w.type.shape[1].size;
   if (gathered || turned) return Lines{rows, columns, columns, 1, 1, gathered};
   return Lines{columns, rows, 1, columns, 0, false};
+}
+
+/// Sums of so many products of bytes fit into an int32.
+constexpr int64_t kMostSummed = ((int64_t{1} << 31) - 1) / (255 * 127);
+
+/// Why rows of what the node multiplies cannot be rounded by themselves; empty where they can.
+std::string why_not_dynamic(const Graph& graph, const Node& node, const Lines& lines) {
+  const TensorType& x = graph.value(node.inputs[0]).type;
+  if (x.dtype != DType::kF32 || x.quantized()) return str_cat("it multiplies ", to_string(x, graph.symbols));
+  if (x.rank() < 2) return "it multiplies a vector";
+  if (lines.length > kMostSummed) return str_cat("sums of ", lines.length, " products do not fit into an int32");
+  if (node.op != "gemm") return "";
+  const auto factor = [&](std::string_view name) {
+    const Attr* attr = node.attr(name);
+    return attr ? std::get<double>(*attr) : 1.0;
+  };
+  if (int_or(node, "trans_a", 0) != 0) return "it multiplies columns";
+  return factor("alpha") == 1 && factor("beta") == 1 ? "" : "its sums are scaled";
 }
 
 /// What a block of numbers becomes: q in [low, high], real = (q - zero) * scale.
@@ -78,15 +98,22 @@ class Storing {
     if (choices_.block < 0 || choices_.block % 8 != 0) {
       return invalid("blocks of ", choices_.block, " weights: a multiple of 8, or 0 for one block");
     }
-    std::unordered_map<std::string_view, Node*> nodes;
-    for (Node* node : rewrite_.nodes()) nodes.emplace(node->name, node);
-    for (const std::string& name : choices_.nodes) {
-      const auto at = nodes.find(name);
-      if (at == nodes.end()) return invalid("there is no node '", name, "' to store the weights of");
-      const auto lines = lines_of(graph_, *at->second);
-      if (!lines) return invalid("node '", name, "' (", at->second->op, ") has no float32 matrix of constant weights");
-      PINNACE_TRY(store(*at->second, *lines));
+    if (choices_.dynamic && (choices_.bits != 8 || choices_.block != 0 || !choices_.symmetric)) {
+      return invalid("products of integers take weights of 8 bits, symmetric, with one scale for each column");
     }
+    std::unordered_set<std::string_view> chosen(choices_.nodes.begin(), choices_.nodes.end());
+    // In the order of the graph: products that share rows share what the first of them makes of these.
+    for (Node* node : rewrite_.nodes()) {
+      if (chosen.erase(node->name) == 0) continue;
+      const auto lines = lines_of(graph_, *node);
+      if (!lines) return invalid("node '", node->name, "' (", node->op, ") has no float32 matrix of constant weights");
+      if (choices_.dynamic && !lines->gathered) {
+        const std::string why = why_not_dynamic(graph_, *node, *lines);
+        if (!why.empty()) return invalid("node '", node->name, "' (", node->op, ") has no dynamic form: ", why);
+      }
+      PINNACE_TRY(store(*node, *lines));
+    }
+    if (!chosen.empty()) return invalid("there is no node '", *chosen.begin(), "' to store the weights of");
     rewrite_.finish();
     return verify(graph_);
   }
@@ -100,6 +127,7 @@ class Storing {
     if (made.empty()) {
       PINNACE_ASSIGN(made, stored(node, from, lines));
     }
+    if (choices_.dynamic && !lines.gathered) return multiply_rows(node, made);
     if (choices_.integers) return lines.gathered ? gather(node, made) : multiply(node, made, lines);
     std::vector<ValueId> inputs = node.inputs;
     inputs[input] = made[0];
@@ -116,7 +144,9 @@ class Storing {
     const int64_t block = block_of(lines.length);
     const int64_t blocks = (lines.length + block - 1) / block;
     const std::string name = graph_.value(from).name;
-    const Shape shape = graph_.value(from).type.shape;
+    // Products of integers take [summed][columns].
+    const bool columns = choices_.dynamic && !lines.gathered;
+    const Shape shape = columns ? Shape{lines.length, lines.lines} : graph_.value(from).type.shape;
     const auto* w = reinterpret_cast<const float*>(graph_.value(from).constant->data());
     const int64_t all = lines.lines * lines.length;
     for (int64_t i = 0; i < all; ++i) {
@@ -130,6 +160,9 @@ class Storing {
       for (int64_t b = 0; b < blocks; ++b) {
         const int64_t first = b * block, count = std::min(block, lines.length - first);
         const auto place = [&](int64_t i) { return line * lines.line_step + (first + i) * lines.step; };
+        const auto made_at = [&](int64_t i) {
+          return static_cast<size_t>(columns ? (first + i) * lines.lines + line : place(i));
+        };
         const BlockScale s =
             scale_of(count, [&](int64_t i) { return static_cast<double>(w[place(i)]); }, low, high, symmetric);
         // Scales lie as the weights do, with the line divided.
@@ -139,10 +172,9 @@ class Storing {
         for (int64_t i = 0; i < count; ++i) {
           const double q = std::nearbyint(static_cast<double>(w[place(i)]) / static_cast<double>(s.scale)) + s.zero;
           const auto integer = static_cast<int32_t>(std::clamp(q, static_cast<double>(low), static_cast<double>(high)));
-          integers[static_cast<size_t>(place(i))] = static_cast<uint8_t>(integer);
+          integers[made_at(i)] = static_cast<uint8_t>(integer);
           // As dequantize_linear has it.
-          if (!choices_.integers)
-            floats[static_cast<size_t>(place(i))] = static_cast<float>(integer - s.zero) * s.scale;
+          if (!choices_.integers) floats[made_at(i)] = static_cast<float>(integer - s.zero) * s.scale;
         }
       }
     }
@@ -154,11 +186,20 @@ class Storing {
     }
     Shape by_block = shape;
     by_block[static_cast<size_t>(lines.axis)] = blocks;
+    if (columns) by_block = {lines.lines};
     PINNACE_ASSIGN(made.emplace_back(), packed(str_cat(name, ".int", bits), dtype, shape, integers));
     PINNACE_ASSIGN(made.emplace_back(),
                    graph_.add_constant_of<float>(str_cat(name, ".scales"), DType::kF32, by_block, scales));
     if (!symmetric) {
       PINNACE_ASSIGN(made.emplace_back(), packed(str_cat(name, ".zero_points"), dtype, by_block, zeros));
+    }
+    if (columns) {
+      std::vector<int32_t> sums(static_cast<size_t>(lines.lines));
+      for (size_t i = 0; i < integers.size(); ++i) {
+        sums[i % sums.size()] += static_cast<int8_t>(integers[i]);
+      }
+      PINNACE_ASSIGN(made.emplace_back(),
+                     graph_.add_constant_of<int32_t>(str_cat(name, ".column_sums"), DType::kI32, by_block, sums));
     }
     return made;
   }
@@ -188,6 +229,91 @@ class Storing {
     std::vector<ValueId> inputs = node.inputs;
     inputs[1] = rewrite_.insert_before(node, "dequantize_linear", made, std::move(attrs), type, name);
     rewrite_.set_inputs(node, std::move(inputs));
+    return {};
+  }
+
+  /// Rows of unsigned bytes, with a scale and a zero point for each, in place of what a product multiplies.
+  struct Rows {
+    ValueId integers, scales, zeros;  ///< [..., K] u8; [..., 1] f32; [..., 1] u8
+    ValueId zeros_i32;
+  };
+
+  Result<Rows> rows_of(Node& reader, ValueId x, int64_t length) {
+    if (const auto at = rows_.find(x); at != rows_.end()) return at->second;
+    const std::string name = graph_.value(x).name;
+    TensorType one = graph_.value(x).type;
+    one.shape.back() = 1;
+    const int64_t last = -1;
+    const float step = 1.0f / 255.0f;
+    PINNACE_ASSIGN(const ValueId axes,
+                   graph_.add_constant_of<int64_t>(str_cat(name, ".row_axis"), DType::kI64, {1}, std::span(&last, 1)));
+    PINNACE_ASSIGN(const ValueId part,
+                   graph_.add_constant_of<float>(str_cat(name, ".row_step"), DType::kF32, {}, std::span(&step, 1)));
+    const auto insert = [&](std::string_view op, std::vector<ValueId> inputs, decltype(Node::attrs) attrs,
+                            const char* suffix) {
+      return rewrite_.insert_before(reader, op, std::move(inputs), std::move(attrs), one, str_cat(name, suffix));
+    };
+    const auto quantize = [&](std::vector<ValueId> inputs, int64_t block, const char* suffix) {
+      TensorType bytes = graph_.value(inputs[0]).type;
+      bytes.dtype = DType::kU8;
+      return rewrite_.insert_before(reader, "quantize_linear", std::move(inputs),
+                                    {{"axis", last}, {"block_size", block}, {"output_dtype", std::string("u8")}},
+                                    std::move(bytes), str_cat(name, suffix));
+    };
+    const ValueId largest = insert("reduce_max", {x, axes}, {{"keepdims", int64_t{1}}}, ".row_largest");
+    const ValueId above = insert("relu", {largest}, {}, ".row_above");
+    const ValueId least = insert("reduce_min", {x, axes}, {{"keepdims", int64_t{1}}}, ".row_least");
+    const ValueId negated = insert("neg", {least}, {}, ".row_negated");
+    const ValueId below = insert("relu", {negated}, {}, ".row_below");
+    const ValueId span = insert("add", {above, below}, {}, ".row_span");
+    Rows rows{};
+    rows.scales = insert("mul", {span, part}, {}, ".row_scales");
+    // A row of zeros has the scale 0, and 0 / 0 is stored as 0.
+    rows.zeros = quantize({below, rows.scales}, 1, ".row_zeros");
+    rows.integers = quantize({x, rows.scales, rows.zeros}, length, ".row_integers");
+    one.dtype = DType::kI32;
+    if (choices_.integers)
+      rows.zeros_i32 = insert("cast", {rows.zeros}, {{"to", std::string("i32")}}, ".row_zeros_i32");
+    return rows_.emplace(x, rows).first->second;
+  }
+
+  Status multiply_rows(Node& node, const std::vector<ValueId>& made) {
+    const ValueId x = node.inputs[0], bias = node.inputs.size() > 2 ? node.inputs[2] : kNoValue;
+    const int64_t summed = graph_.value(made[0]).type.shape[0].size;
+    PINNACE_ASSIGN(const Rows rows, rows_of(node, x, summed));
+    const TensorType type = graph_.value(node.outputs[0]).type;
+    const std::string name = graph_.value(node.outputs[0]).name;
+    std::string_view last = "mul";
+    std::vector<ValueId> operands;
+    const auto next = [&](std::string_view op, std::vector<ValueId> inputs, const char* suffix) {
+      if (!operands.empty()) {
+        inputs.insert(inputs.begin(),
+                      rewrite_.insert_before(node, last, std::move(operands), {}, type, str_cat(name, suffix)));
+      }
+      last = op;
+      operands = std::move(inputs);
+    };
+    if (choices_.integers) {
+      TensorType sums = type;
+      sums.dtype = DType::kI32;
+      const ValueId product = rewrite_.insert_before(node, "mat_mul_integer", {rows.integers, made[0]}, {}, sums,
+                                                     str_cat(name, ".integer_sums"));
+      const ValueId excess =
+          rewrite_.insert_before(node, "mul", {rows.zeros_i32, made[2]}, {}, sums, str_cat(name, ".integer_excess"));
+      const ValueId own = rewrite_.insert_before(node, "sub", {product, excess}, {}, sums, str_cat(name, ".integers"));
+      const ValueId floats =
+          rewrite_.insert_before(node, "cast", {own}, {{"to", std::string("f32")}}, type, str_cat(name, ".float_sums"));
+      next("mul", {floats, made[1]}, "");
+      next("mul", {rows.scales}, ".column_scaled");
+      if (bias != kNoValue) next("add", {bias}, ".scaled");
+    } else {
+      const ValueId rounded = rewrite_.insert_before(
+          node, "dequantize_linear", {rows.integers, rows.scales, rows.zeros},
+          {{"axis", int64_t{-1}}, {"block_size", summed}}, graph_.value(x).type, str_cat(name, ".rounded_rows"));
+      next("mat_mul", {rounded, made[0]}, "");
+      if (bias != kNoValue) next("add", {bias}, ".scaled");
+    }
+    rewrite_.replace(node, last, std::move(operands), {}, node.source);
     return {};
   }
 
@@ -228,6 +354,7 @@ class Storing {
   Rewrite rewrite_;
   const WeightChoices& choices_;
   std::unordered_map<Key, std::vector<ValueId>, KeyHash> stored_;
+  std::unordered_map<ValueId, Rows> rows_;  ///< of values that products multiply
 };
 
 }  // namespace
@@ -236,13 +363,16 @@ std::vector<WeightSite> find_weight_sites(const Graph& graph) {
   std::vector<WeightSite> sites;
   for (const auto& node : graph.nodes) {
     const auto lines = lines_of(graph, *node);
-    if (lines) sites.push_back({node->name, node->op, node->source.module, lines->lines * lines->length});
+    if (!lines) continue;
+    sites.push_back({node->name, node->op, node->source.module, lines->lines * lines->length,
+                     lines->gathered ? "" : why_not_dynamic(graph, *node, *lines)});
   }
   return sites;
 }
 
 Status store_weights(Graph& graph, const OpTable& ops, const WeightChoices& choices) {
   const PassContext context{ops, {}};
+  if (choices.dynamic) PINNACE_TRY(split_activations(graph, ops, true));
   return Storing(graph, context, choices).run();
 }
 

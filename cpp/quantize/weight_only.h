@@ -1,5 +1,5 @@
-// Weights as stored integers, everything else in float: the form that mat_mul_weights_f32.cc reads without unpacking
-// them in memory.
+// Weights as stored integers. Everything else stays in float, the form that mat_mul_weights_f32.cc reads without
+// unpacking them in memory; or rows of what they multiply are rounded at run time, and products are of integers.
 #pragma once
 
 #include <pinnace/quantize.h>
@@ -13,7 +13,8 @@ namespace pinnace {
 std::vector<WeightSite> find_weight_sites(const Graph& graph);
 
 /// Integers and dequantize_linear in place of the weights of the chosen nodes. kInvalidArgument: a node that is not
-/// there or is no site, bits other than 4 and 8, a block that is no multiple of 8, weights that are not finite.
+/// there or is no site, bits other than 4 and 8, a block that is no multiple of 8, weights that are not finite; with
+/// `dynamic` a product that has no such form, and choices that do not go with it.
 Status store_weights(Graph& graph, const OpTable& ops, const WeightChoices& choices);
 
 }  // namespace pinnace

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pinnace.loading import load
     from pinnace.model import CheckNode, CheckReport, Model
     from pinnace.quantization import QuantizationReport, QuantizationRow, RangeRow
-    from pinnace.quantize.options import Int8, WeightOnly
+    from pinnace.quantize.options import DynamicInt8, Int8, WeightOnly
     from pinnace.verify.comparison import ComparedGraph, Comparison, ComparisonRow, NodeCount, compare
     from pinnace.verify.error_details import ErrorDetail
 
@@ -50,6 +50,7 @@ _LATER = {
     "ComparedGraph": "pinnace.verify.comparison",
     "Comparison": "pinnace.verify.comparison",
     "ComparisonRow": "pinnace.verify.comparison",
+    "DynamicInt8": "pinnace.quantize.options",
     "ErrorDetail": "pinnace.verify.error_details",
     "ExactDistances": "pinnace.agreement",
     "Int8": "pinnace.quantize.options",
@@ -78,6 +79,7 @@ __all__ = [
     "Device",
     "DeviceLost",
     "Dim",
+    "DynamicInt8",
     "Error",
     "ErrorDetail",
     "Event",

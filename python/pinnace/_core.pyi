@@ -438,10 +438,11 @@ class Model:
         bits: typing.SupportsInt | typing.SupportsIndex,
         block: typing.SupportsInt | typing.SupportsIndex,
         symmetric: bool,
+        dynamic: bool = False,
         integers: bool = True,
     ) -> Model:
         """
-        The model with the weights of these nodes as integers, or, with integers=False, as the floats that they stand for.
+        The model with the weights of these nodes as integers, or, with integers=False, as the floats that they stand for. dynamic: products round what they multiply, row by row, and are of integers.
         """
     @property
     def constants(self) -> list[dict[str, typing.Any]]: ...

@@ -392,5 +392,70 @@ TEST(Quantize, WhatItRefuses) {
   refused({.nodes = {gemm}, .values = {{"r", 1, 0}, {"y", 1, 0}}, .means = {{"r", {1, 2}}}}, "2 means");
 }
 
+std::string dense_text(int64_t columns, std::string_view product) {
+  std::string text = "graph \"dense\" { input %x : f32[1,2,4,4] const %w : f32[";
+  const auto weights = normal(static_cast<size_t>(4 * columns), 9);
+  const bool turned = product.find("trans_b") != std::string_view::npos;
+  text += turned ? str_cat(columns, ",4] = {") : str_cat("4,", columns, "] = {");
+  for (size_t i = 0; i < weights.size(); ++i) text += str_cat(i ? "," : "", weights[i]);
+  return text +
+         str_cat("} const %b : f32[3] = {0.5,-1,2} const %two : i64[2] = {8,4}\n", product, " output \"y\" %y }");
+}
+
+TEST(Quantize, RowsAreRoundedAtRunTime) {
+  for (const char* product : {"%y = mat_mul(%x, %w, %b) {activation=\"relu\"}",
+                              "%y = mat_mul(%x, %w) {activation=\"clip\", activation_params=[-1.0,1.0]}",
+                              "%r = reshape(%x, %two) %y = gemm(%r, %w, %b) {activation=\"silu\"}",
+                              "%r = reshape(%x, %two) %y = gemm(%r, %w, %b) {trans_b=1}"}) {
+    const auto model = Model::parse(dense_text(3, product));
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    const auto sites = model->weight_sites();
+    ASSERT_TRUE(sites.ok());
+    ASSERT_EQ(sites->size(), 1u);
+    EXPECT_EQ((*sites)[0].why_not_dynamic, "");
+    WeightChoices choices{.nodes = {(*sites)[0].name}, .dynamic = true};
+    const auto integers = model->with_stored_weights(choices);
+    ASSERT_TRUE(integers.ok()) << integers.status().message();
+    EXPECT_NE(integers->text().find("mat_mul_integer@1"), std::string::npos) << integers->text();
+    choices.integers = false;
+    const auto floats = model->with_stored_weights(choices);
+    ASSERT_TRUE(floats.ok()) << floats.status().message();
+    EXPECT_EQ(floats->text().find("mat_mul_integer@1"), std::string::npos) << floats->text();
+    for (uint32_t seed = 30; seed < 34; ++seed) {
+      const std::vector<float> x = normal(32, seed);
+      const auto exact = run(*model, x)[0], found = run(*integers, x)[0], rounded = run(*floats, x)[0];
+      ASSERT_EQ(found.size(), exact.size());
+      for (size_t i = 0; i < exact.size(); ++i) {
+        EXPECT_NEAR(found[i], rounded[i], 1e-5) << product;
+        EXPECT_NEAR(found[i], exact[i], 0.1) << product;
+      }
+    }
+  }
+}
+
+TEST(Quantize, WhatHasNoDynamicForm) {
+  const auto why = [](const char* product) {
+    const auto model = Model::parse(dense_text(3, product));
+    EXPECT_TRUE(model.ok()) << model.status().message();
+    const auto sites = model->weight_sites();
+    EXPECT_TRUE(sites.ok() && sites->size() == 1);
+    const auto made = model->with_stored_weights({.nodes = {(*sites)[0].name}, .dynamic = true});
+    EXPECT_EQ(made.status().code(), Code::kInvalidArgument);
+    EXPECT_NE(made.status().message().find((*sites)[0].why_not_dynamic), std::string::npos) << made.status().message();
+    return (*sites)[0].why_not_dynamic;
+  };
+  EXPECT_EQ(why("%r = reshape(%x, %two) %y = gemm(%r, %w) {alpha=2.0}"), "its sums are scaled");
+  EXPECT_EQ(why("const %four : i64[2] = {4,8} %r = reshape(%x, %four) %y = gemm(%r, %w) {trans_a=1}"),
+            "it multiplies columns");
+  const auto model = Model::parse(dense_text(3, "%y = mat_mul(%x, %w)"));
+  ASSERT_TRUE(model.ok());
+  const std::string node = model->weight_sites()->at(0).name;
+  for (const WeightChoices& choices : {WeightChoices{.nodes = {node}, .bits = 4, .dynamic = true},
+                                       WeightChoices{.nodes = {node}, .block = 8, .dynamic = true},
+                                       WeightChoices{.nodes = {node}, .symmetric = false, .dynamic = true}}) {
+    EXPECT_EQ(model->with_stored_weights(choices).status().code(), Code::kInvalidArgument);
+  }
+}
+
 }  // namespace
 }  // namespace pinnace

@@ -13,7 +13,8 @@ namespace pinnace::cpu {
 
 /// Kinds of fused work; a set of bits.
 using FusionKinds = uint32_t;
-inline constexpr FusionKinds kFusesResidual = 1 << 0, kFusesChannelScale = 1 << 1, kFusesIntegerWeights = 1 << 2;
+inline constexpr FusionKinds kFusesResidual = 1 << 0, kFusesChannelScale = 1 << 1, kFusesIntegerWeights = 1 << 2,
+                             kFusesRoundedRows = 1 << 3;
 
 /// conv: a value of the result's shape is added to the result, before the node's activation.
 template <class Operand>
@@ -34,6 +35,9 @@ struct IntegerWeightsOf {
   int64_t axis = 0;         ///< of the integers, along which scales differ; not negative
   int64_t block_size = 0;   ///< how many integers along that axis share their scale; 0: not in blocks
   bool transposed = false;  ///< the second operand is the transpose of what is dequantised
+  /// Each row of the first operand is rounded to unsigned bytes first, whose steps cover its numbers and 0, and
+  /// products are of integers: plan/rounded_rows.h.
+  bool rounds_rows = false;
 };
 
 /// All of a node's fused work. Operand: what stands for a value; each step of compilation has a type of its own.
@@ -46,7 +50,7 @@ struct FusionOf {
 
   FusionKinds kinds() const {
     return (residual ? kFusesResidual : 0) | (channel_scale ? kFusesChannelScale : 0) |
-           (weights ? kFusesIntegerWeights : 0);
+           (weights ? weights->rounds_rows ? kFusesRoundedRows : kFusesIntegerWeights : 0);
   }
 
   /// The same work with f(operand) in place of every operand, in the order of the members.
@@ -59,7 +63,8 @@ struct FusionOf {
     if (channel_scale) to.channel_scale = f(*channel_scale);
     if (weights) {
       const IntegerWeightsOf<Operand>& w = *weights;
-      to.weights = IntegerWeightsOf<To>{f(w.integers), f(w.scales), {}, w.axis, w.block_size, w.transposed};
+      to.weights =
+          IntegerWeightsOf<To>{f(w.integers), f(w.scales), {}, w.axis, w.block_size, w.transposed, w.rounds_rows};
       if (w.zero_points) to.weights->zero_points = f(*w.zero_points);
     }
     return to;

@@ -132,6 +132,7 @@ struct QuantizeChoices {
 struct WeightSite {
   std::string name, op, module;
   int64_t weights = 0;
+  std::string why_not_dynamic;  ///< why its product cannot be of integers (WeightChoices::dynamic); empty: it can
 };
 
 struct WeightChoices {
@@ -140,6 +141,10 @@ struct WeightChoices {
   /// So many weights, along what a product sums or along a gathered row, share a scale: a multiple of 8; 0: all.
   int64_t block = 0;
   bool symmetric = true;  ///< without zero points: signed integers from -127 or -7 on
+  /// Products are of integers: each row of what they multiply is rounded to unsigned bytes when it is there, with a
+  /// scale and a zero point of its own, from its least and its largest number. For 8 bits, symmetric, without blocks.
+  /// What is gathered stays as it is.
+  bool dynamic = false;
   /// False: the floats that the integers stand for, as plain constants. What the integers are compared with.
   bool integers = true;
 };

@@ -69,7 +69,10 @@ def option_parser() -> argparse.ArgumentParser:
         sub.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help=text)
 
     def quantization(sub: argparse.ArgumentParser) -> None:
-        text = "int8: layers compute in 8-bit integers; weights8, weights4: weights alone are integers of so many bits"
+        text = (
+            "int8: layers compute in 8-bit integers, by ranges that samples show; dynamic8: products by constant "
+            "weights do, without samples; weights8, weights4: weights alone are integers of so many bits"
+        )
         sub.add_argument("--quantize", choices=METHODS, help=text)
         text = "with int8: samples to run, in order of their names: .npz with all inputs; .npy or images for one input"
         sub.add_argument("--calibration", metavar="FOLDER", help=text)

@@ -1,4 +1,4 @@
-"""What a user asks of a quantisation: Int8, WeightOnly."""
+"""What a user asks of a quantisation: Int8, WeightOnly, DynamicInt8."""
 
 from __future__ import annotations
 
@@ -124,6 +124,24 @@ class WeightOnly:
         _check_skip(self.skip)
 
 
+@dataclass(frozen=True, kw_only=True)
+class DynamicInt8:
+    """Products (gemm, mat_mul) by constant matrices in 8-bit integers, without samples: weights with one scale for each
+    column, and what multiplies them rounded when it is there, each row with a scale and a zero point of its own. Tables
+    whose rows are gathered are stored in 8 bits. Everything else stays in float.
+
+    skip       as for Int8.
+
+    InvalidArgument: a value that is none of these.
+    """
+
+    skip: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Refuses other values."""
+        _check_skip(self.skip)
+
+
 def _check_skip(skip: Any) -> None:
     if isinstance(skip, str) or not isinstance(skip, Iterable) or not all(isinstance(name, str) for name in skip):
         raise _core.InvalidArgument(f"skip must be a list of names, is {skip!r}")
@@ -143,4 +161,4 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-__all__ = ["OBSERVERS", "Int8", "Run", "WeightOnly", "skip_reason"]
+__all__ = ["OBSERVERS", "DynamicInt8", "Int8", "Run", "WeightOnly", "skip_reason"]

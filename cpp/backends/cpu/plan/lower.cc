@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "backends/cpu/plan/rounded_rows.h"
+
 namespace pinnace::cpu {
 namespace {
 
@@ -40,6 +42,7 @@ class Lowering {
     fold_squeeze_excitation();
     find_casts();
     find_weights();
+    find_rounded_rows();
     for (size_t k = 0; k < segment_.nodes.size(); ++k) {
       if (done_by_[k] >= 0) continue;
       place(k);
@@ -246,6 +249,25 @@ class Lowering {
       replace(k, std::move(copy), fusion, static_cast<size_t>(dequantize));
       if (transpose >= 0) done_by_[static_cast<size_t>(transpose)] = static_cast<int32_t>(k);
     }
+  }
+
+  /// Products of rows that are rounded on the way, where one kernel does all of it.
+  void find_rounded_rows() {
+#if defined(__x86_64__)
+    if (mode_.for_arm64) return;
+    for (RoundedRowsGroup& group : cpu::find_rounded_rows(segment_)) {
+      const auto has_kernel = [&](const RoundedRowsProduct& p) {
+        return stored_as_of(p.last) == DType::kF32 && choose({&p.product, p.fusion, DType::kF32}, 0);
+      };
+      if (!std::all_of(group.products.begin(), group.products.end(), has_kernel)) continue;
+      const size_t first = group.products.front().last;
+      for (RoundedRowsProduct& p : group.products) {
+        replace(p.last, std::move(p.product), p.fusion, p.done.front());
+        for (size_t k : p.done) done_by_[k] = static_cast<int32_t>(p.last);
+      }
+      for (size_t k : group.rounding) done_by_[k] = static_cast<int32_t>(first);
+    }
+#endif
   }
 
   /// The value that is read for `id`.

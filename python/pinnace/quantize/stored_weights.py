@@ -1,4 +1,4 @@
-"""Weights as stored integers, arithmetic in float: WeightOnly."""
+"""Weights as stored integers, and what multiplies them in float or rounded at run time: WeightOnly, DynamicInt8."""
 
 from __future__ import annotations
 
@@ -12,44 +12,55 @@ from pinnace.log import log
 from pinnace.program import Program, core_of, node_infos
 from pinnace.quantization import FACT, QuantizationReport, QuantizationRow
 from pinnace.quantize.errors import relative_error
-from pinnace.quantize.options import WeightOnly, skip_reason
+from pinnace.quantize.options import DynamicInt8, WeightOnly, skip_reason
+from pinnace.quantize.rounded_source import RoundedSource
 from pinnace.session import Session
 from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.types import Array
 from pinnace.verify.verification import verify_program
 
 
-def weight_only_program(
+def stored_weights_program(
     core: _core.Model,
-    options: WeightOnly,
+    options: WeightOnly | DynamicInt8,
     targets: list[str],
     facts: Mapping[str, str],
     examples: Sequence[Mapping[str, Any]],
 ) -> Program:
-    """The program with stored weights, held against the same program with the floats that they stand for.
+    """The program with stored weights, held against the same program with the floats that they stand for, and with
+    the same roundings of rows where products are of integers.
 
     core, facts and examples are as quantized_program() of build.py takes them. Unsupported: there is no such layer.
     """
     nodes = {node.name: node for node in node_infos(core.nodes) if not node.path}
     skipped = {name: why for name, node in nodes.items() if (why := skip_reason(node, options.skip))}
-    sites = {site["name"]: site["weights"] for site in core.weight_sites() if site["name"] not in skipped}
+    dynamic = isinstance(options, DynamicInt8)
+    found = core.weight_sites()
+    if dynamic:
+        skipped |= {site["name"]: site["why_not_dynamic"] for site in found if site["why_not_dynamic"]}
+    sites = {site["name"]: site["weights"] for site in found if site["name"] not in skipped}
     if not sites:
         raise _core.Unsupported(
             "quantize: no layer here multiplies by, or gathers rows of, a constant float32 matrix"
-            + (", or skip names all of them" if skipped else "")
+            + (f"; left out: {', '.join(dict.fromkeys(skipped.values()))}" if skipped else "")
         )
-    block = options.block or 0
-    stored = core.with_stored_weights(list(sites), options.bits, block, options.symmetric)
-    floats = core.with_stored_weights(list(sites), options.bits, block, options.symmetric, integers=False)
+    bits = 8 if isinstance(options, DynamicInt8) else options.bits
+    block, symmetric = (0, True) if isinstance(options, DynamicInt8) else (options.block or 0, options.symmetric)
+    stored = core.with_stored_weights(list(sites), bits, block, symmetric, dynamic)
+    floats = core.with_stored_weights(list(sites), bits, block, symmetric, dynamic, integers=False)
     program = Program(stored.build(targets, dict(facts)))
     errors: dict[str, float] = {}
     if examples:
-        source = ProgramSource(Program(floats.build(["cpu"], {})))
-        source.description = "the same program with the floats that its integers stand for, on cpu"
+        if dynamic:
+            source: ProgramSource = RoundedSource(floats)
+        else:
+            source = ProgramSource(Program(floats.build(["cpu"], {})))
+            source.description = "the same program with the floats that its integers stand for, on cpu"
         program = verify_program(program, source, examples, targets)
         errors = _errors(program, Program(core.build(["cpu"], {})), examples)
-    rows = [_row(node, sites.get(name), options, skipped.get(name, "")) for name, node in nodes.items()]
-    report = QuantizationReport(rows, method=f"weights of {options.bits} bits", errors=errors)
+    rows = [_row(node, sites.get(name), bits, skipped.get(name, "")) for name, node in nodes.items()]
+    method = "products of 8 bits, rows rounded at run time" if dynamic else f"weights of {bits} bits"
+    report = QuantizationReport(rows, method=method, errors=errors)
     log("info", f"quantised: {report!r}")
     return Program(core_of(program.with_metadata({FACT: report.to_json(ranges=False)})), report)
 
@@ -66,8 +77,8 @@ def _errors(program: Program, exact: Program, examples: Sequence[Mapping[str, An
     return {name: relative_error([a], [b]) for name, a, b in zip(program.outputs, *found, strict=True)}
 
 
-def _row(node: Any, weights: int | None, options: WeightOnly, skipped: str) -> QuantizationRow:
-    bits = 8 if node.op == "gather" else options.bits
+def _row(node: Any, weights: int | None, bits: int, skipped: str) -> QuantizationRow:
+    bits = 8 if node.op == "gather" else bits
     reason = skipped or "it has no constant float32 matrix"
     return QuantizationRow(
         node=node.name,
@@ -85,4 +96,4 @@ def _row(node: Any, weights: int | None, options: WeightOnly, skipped: str) -> Q
     )
 
 
-__all__ = ["weight_only_program"]
+__all__ = ["stored_weights_program"]
