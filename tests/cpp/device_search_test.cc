@@ -265,15 +265,17 @@ TEST_F(DeviceSearches, AProcessEndsInTheMiddleOfOne) {
     const pid_t child = ::fork();
     if (child == 0) {
       ::alarm(20);
-      // Neither is destroyed: as global variables of a program that calls exit().
-      auto* own = new fakes::FakeBackend("own");
+      // Neither is destroyed: as global variables of a program that calls exit(), where leak checkers find them.
+      static fakes::FakeBackend* own;
+      static Result<Session>* session;
+      own = new fakes::FakeBackend("own");
       own->max_channels = 64;
       own->is_measured = true;
       own->measured_as = "own";
       own->extra_ms = 200;
       Options with = options();
       with.backends = {own};
-      auto* session = new Result<Session>(Session::create(network(kLarge), with));
+      session = new Result<Session>(Session::create(network(kLarge), with));
       if (!session->ok() || !(*session)->run(in.all).ok()) ::_exit(3);
       std::this_thread::sleep_for(pause);
       std::exit(0);

@@ -151,7 +151,7 @@ TEST(Log, ARemovedSinkIsCalledNoMore) {
   std::atomic<bool> stop{false};
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
-    threads.emplace_back([&] {
+    threads.emplace_back([&stop, t] {
       while (!stop.load()) PINNACE_LOG_INFO("from ", t);
     });
   }
