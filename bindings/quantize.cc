@@ -189,6 +189,30 @@ void add_quantize(py::module_& module) {
           "The model with the weights of these nodes as integers, or, with integers=False, as the floats that they "
           "stand for. dynamic: products round what they multiply, row by row, and are of integers.")
       .def(
+          "float16_sites",
+          [](const Model& m) {
+            Rows rows;
+            for (const Float16Site& site : interruptible([&] { return m.float16_sites(); })) {
+              py::dict d;
+              d["name"] = site.name;
+              d["op"] = site.op;
+              d["module"] = site.module;
+              d["weights"] = site.weights;
+              d["why_not"] = site.why_not;
+              rows.append(d);
+            }
+            return rows;
+          },
+          "Nodes that have float32 operands, and why those that stay in float32 do.")
+      .def(
+          "in_float16",
+          [](const Model& m, const std::vector<std::string>& nodes, bool values) {
+            return interruptible([&] { return m.in_float16(nodes, values); });
+          },
+          py::arg("nodes"), py::arg("values") = true, KeepsArgument<1>(),
+          "The model with these nodes in float16, between float32 inputs and outputs. values: False rounds constants "
+          "alone.")
+      .def(
           "cut",
           [](const Model& m, const std::vector<std::string>& values) {
             return interruptible([&] { return m.cut(values); });

@@ -4,6 +4,7 @@
 #include "base/border.h"
 #include "convert/model_data.h"
 #include "ops/work.h"
+#include "quantize/float16.h"
 #include "quantize/rewrite_graph.h"
 #include "quantize/sites.h"
 #include "quantize/weight_only.h"
@@ -50,6 +51,22 @@ Result<Model> Model::with_stored_weights(const WeightChoices& choices) const {
     PINNACE_TRY(store_weights(data->graph, data->custom->table(), choices));
     PassOptions passes{.disabled = {"constant_folding"}};                 // which would make floats of small ones
     if (choices.dynamic && !choices.integers) passes.disabled = {"all"};  // or integers of floats
+    return optimized(std::move(data), passes);
+  });
+}
+
+Result<std::vector<Float16Site>> Model::float16_sites() const {
+  return at_border(
+      [&]() -> Result<std::vector<Float16Site>> { return find_float16_sites(data_->graph, data_->custom->table()); });
+}
+
+Result<Model> Model::in_float16(std::span<const std::string> nodes, bool values) const {
+  return at_border([&]() -> Result<Model> {
+    const AheadBudget budget;
+    std::shared_ptr<Data> data = data_->clone();
+    PINNACE_TRY(convert_to_float16(data->graph, data->custom->table(), nodes, values));
+    PassOptions passes;
+    if (!values) passes.disabled = {"all"};
     return optimized(std::move(data), passes);
   });
 }

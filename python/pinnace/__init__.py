@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pinnace.loading import load
     from pinnace.model import CheckNode, CheckReport, Model
     from pinnace.quantization import QuantizationReport, QuantizationRow, RangeRow
-    from pinnace.quantize.options import DynamicInt8, Int8, WeightOnly
+    from pinnace.quantize.options import DynamicInt8, Float16, Int8, WeightOnly
     from pinnace.verify.comparison import ComparedGraph, Comparison, ComparisonRow, NodeCount, compare
     from pinnace.verify.error_details import ErrorDetail
 
@@ -53,6 +53,7 @@ _LATER = {
     "DynamicInt8": "pinnace.quantize.options",
     "ErrorDetail": "pinnace.verify.error_details",
     "ExactDistances": "pinnace.agreement",
+    "Float16": "pinnace.quantize.options",
     "Int8": "pinnace.quantize.options",
     "Model": "pinnace.model",
     "NodeCount": "pinnace.verify.comparison",
@@ -85,6 +86,7 @@ __all__ = [
     "Event",
     "ExactDistances",
     "FileError",
+    "Float16",
     "Future",
     "Int8",
     "InvalidArgument",

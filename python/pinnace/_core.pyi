@@ -372,6 +372,14 @@ class Model:
         """
         The model with these inner values as inputs, and what they would have been as outputs of their names.
         """
+    def float16_sites(self) -> list[dict[str, typing.Any]]:
+        """
+        Nodes that have float32 operands, and why those that stay in float32 do.
+        """
+    def in_float16(self, nodes: collections.abc.Sequence[str], values: bool = True) -> Model:
+        """
+        The model with these nodes in float16, between float32 inputs and outputs. values: False rounds constants alone.
+        """
     def quantization_sites(self) -> dict[str, typing.Any]:
         """
         {"nodes", "values"}: what can compute in 8-bit integers, and what has to be observed.

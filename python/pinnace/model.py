@@ -16,7 +16,8 @@ from pinnace.pass_reports import PassReport
 from pinnace.program import NodeInfo, Program, node_infos
 from pinnace.progress import phase
 from pinnace.quantize.build import quantized_program
-from pinnace.quantize.options import DynamicInt8, Int8, WeightOnly
+from pinnace.quantize.float16 import float16_program
+from pinnace.quantize.options import DynamicInt8, Float16, Int8, WeightOnly
 from pinnace.quantize.stored_weights import stored_weights_program
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.sources.base import Source
@@ -184,7 +185,7 @@ class Model:
     def build(
         self,
         targets: str | Sequence[str] = ("cpu",),
-        quantize: Int8 | WeightOnly | DynamicInt8 | None = None,
+        quantize: Int8 | WeightOnly | DynamicInt8 | Float16 | None = None,
         verify: bool = True,
         *,
         examples: Sequence[Mapping[str, Any]] = (),
@@ -215,9 +216,10 @@ class Model:
         output_names  the same for its outputs.
         quantize  Int8(...): weights and activations become 8-bit integers, by ranges that runs on samples show.
                   WeightOnly(...): weights become integers of 8 or 4 bits, arithmetic stays in float. DynamicInt8(...):
-                  products by constant weights are of 8-bit integers, activations rounded row by row at run time. The
-                  float program is verified first; integers are held against the floats that they stand for.
-                  Program.quantization is the report.
+                  products by constant weights are of 8-bit integers, activations rounded row by row at run time.
+                  Float16(...): constants and arithmetic in float16. The float program is verified first; integers
+                  are held against the floats that they stand for, float16 against float32. Program.quantization is
+                  the report.
         verify    False skips the comparison; the file records that, and `inspect` shows it.
         metadata  further facts to record in the file, text by name.
         cancel    a CancelToken that ends the build with Cancelled; a run of the source is waited for.
@@ -269,19 +271,23 @@ class Model:
 
 
 def _check_quantize(options: object) -> None:
-    if options is not None and not isinstance(options, Int8 | WeightOnly | DynamicInt8):
+    if options is not None and not isinstance(options, Int8 | WeightOnly | DynamicInt8 | Float16):
         kind = type(options).__name__
-        raise _core.InvalidArgument(f"quantize must be None, Int8(...), WeightOnly(...) or DynamicInt8(...), is {kind}")
+        raise _core.InvalidArgument(
+            f"quantize must be None, Int8(...), WeightOnly(...), DynamicInt8(...) or Float16(...), is {kind}"
+        )
 
 
 def _quantized(
     core: _core.Model,
-    options: Int8 | WeightOnly | DynamicInt8,
+    options: Int8 | WeightOnly | DynamicInt8 | Float16,
     targets: list[str],
     facts: Mapping[str, str],
     examples: Sequence[Mapping[str, Any]],
     names: Mapping[str, str],
 ) -> Program:
+    if isinstance(options, Float16):
+        return float16_program(core, options, targets, facts, examples)
     if isinstance(options, WeightOnly | DynamicInt8):
         return stored_weights_program(core, options, targets, facts, examples)
     return quantized_program(core, options, targets, facts, examples, names)

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include <algorithm>
 #include <atomic>
 #include <mutex>
@@ -198,8 +200,11 @@ TEST(Log, ThroughTheCApi) {
   PINNACE_LOG_WARN("a warning");
   EXPECT_EQ(pnc_set_log_level(PNC_LOG_DEBUG), PNC_OK);
   PINNACE_LOG_DEBUG("a decision");
-  EXPECT_EQ(pnc_set_log_level(static_cast<pnc_log_level>(6)), PNC_INVALID_ARGUMENT);
-  EXPECT_EQ(pnc_set_log_sink(sink, static_cast<pnc_log_level>(6), &user), PNC_INVALID_ARGUMENT);
+  const int six = 6;  // C passes any integer
+  pnc_log_level wrong;
+  std::memcpy(&wrong, &six, sizeof wrong);
+  EXPECT_EQ(pnc_set_log_level(wrong), PNC_INVALID_ARGUMENT);
+  EXPECT_EQ(pnc_set_log_sink(sink, wrong, &user), PNC_INVALID_ARGUMENT);
   EXPECT_EQ(pnc_set_log_sink(nullptr, PNC_LOG_INFO, nullptr), PNC_OK);
   PINNACE_LOG_ERROR("nobody listens");
   using Line = std::pair<pnc_log_level, std::string>;

@@ -433,6 +433,46 @@ TEST(Quantize, RowsAreRoundedAtRunTime) {
   }
 }
 
+TEST(Quantize, Float16) {
+  const auto model = Model::parse(R"(graph "g" { input %x : f32[1,2,4,4]
+  state "s" %s : f32[1,2,4,4] next %b = {0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0,0}
+  const %w : f32[2,2,1,1] = {1,0.3333333,0.1,100} const %huge : f32[] = {1e38} const %tiny : f32[] = {1e-9}
+  const %to : i64[2] = {8,4}
+  %a = conv(%x, %w) %b : f32[1,2,4,4] = add(%a, %s) %c = min(%b, %huge) %d = max(%c, %tiny) %i = cast(%d) {to="i32"}
+  %r = reshape(%d, %to) output "r" %r output "i" %i })",
+                                  {.disabled_passes = {"all"}});
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const auto sites = model->float16_sites();
+  ASSERT_TRUE(sites.ok());
+  std::string reasons;
+  std::vector<std::string> nodes;
+  for (const Float16Site& site : *sites) {
+    reasons += str_cat(site.op, ": ", site.why_not, "; ");
+    if (site.why_not.empty()) nodes.push_back(site.name);
+  }
+  EXPECT_EQ(reasons,
+            "conv: ; add: ; min: its constant 'huge' has 1e+38, beyond float16; "
+            "max: its constant 'tiny' has 1e-09, beyond float16; cast: it converts between types; reshape: ; ");
+  const auto made = model->in_float16(nodes);
+  ASSERT_TRUE(made.ok()) << made.status().message();
+  const std::string text = made->text();
+  for (const char* part : {"f16[1,2,4,4] = conv", "f16[1,2,4,4] = add", "f32[1,2,4,4] = min", "f16[8,4] = reshape",
+                           "input %x : f32", "%w.float16 : f16[2,2,1,1]"}) {
+    EXPECT_NE(text.find(part), std::string::npos) << part << " is not in " << text;
+  }
+  EXPECT_EQ(made->outputs()[0].type.dtype, DType::kF32);
+  for (const auto& [node, part] :
+       {std::pair("nowhere", "there is no node 'nowhere'"), std::pair("min", "beyond float16")}) {
+    std::string name = node;
+    for (const Float16Site& site : *sites) {
+      if (site.op == name) name = site.name;
+    }
+    const Status status = model->in_float16(std::vector{name}).status();
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_NE(status.message().find(part), std::string::npos) << status.message();
+  }
+}
+
 TEST(Quantize, WhatHasNoDynamicForm) {
   const auto why = [](const char* product) {
     const auto model = Model::parse(dense_text(3, product));

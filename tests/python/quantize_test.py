@@ -12,6 +12,7 @@ import pinnace as pn
 import pytest
 import torch
 from pinnace import _core, cli
+from pinnace.program import core_of
 from pinnace.quantize.control import fewest_kept
 from pinnace.quantize.errors import relative_error
 from torch import Tensor, nn
@@ -379,6 +380,102 @@ def test_rows_rounded_at_run_time() -> None:
         assert relative_error([found[name]], [value]) < 0.02
 
 
+class Mixed(nn.Module):
+    """A constant beyond float16, one that would be 0 in it, a state, an index, and what converts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(5)
+        self.conv, self.norm = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.dense = nn.Linear(8, 8)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        x = torch.relu(self.norm(self.conv(x))).mean((2, 3))
+        x = self.dense(x) + torch.where(x > 1e6, -3e38, 0.0).clamp(min=-1.0)
+        y = x / (x.abs().sum(-1, keepdim=True) + 1e-9)
+        return y, y.argmax(-1)
+
+
+def test_float16() -> None:
+    x = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
+    model = pn.load(Mixed().eval(), x)
+    plain, program = model.build(), model.build(quantize=pn.Float16(skip=("dense",)))
+    report = program.quantization
+    assert report is not None
+    reasons = {row.op: row.reason for row in report.rows if row.kept_float}
+    assert reasons["gemm"] == "skip='dense'"
+    assert any("-3e+38, beyond float16" in row.reason for row in report.rows)
+    assert any("1e-09, beyond float16" in row.reason for row in report.rows)
+    assert not next(row for row in report.rows if row.op == "conv").kept_float
+    assert 0 < max(report.errors.values()) < 5e-3
+    assert "its constants rounded to float16" in program.metadata.verified
+    again = pn.Program.from_bytes(program.to_bytes())
+    assert [str(s.dtype) for s in again.inputs.values()] == ["float32"]
+    assert [str(s.dtype) for s in again.outputs.values()] == ["float32", "int64"]
+    exact, found = (list(pn.Session(p, "cpu").run({"x": x.numpy()}).values()) for p in (plain, again))
+    assert relative_error([found[0]], [exact[0]]) < 5e-3
+    whole = model.build(quantize=pn.Float16())
+    sizes = [sum(c["bytes"] for c in core_of(p).constants if "weight" in c["name"]) for p in (plain, whole)]
+    assert sizes[1] * 2 == sizes[0]
+
+
+def test_float16_of_large_values() -> None:
+    """What reaches beyond float16 on the examples stays float32."""
+
+    class Large(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.a, self.b, self.c = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
+            self.a.weight.data.fill_(3e4)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y: Tensor = self.c(self.b(self.a(x)) * 1e-4)
+            return y
+
+    x = torch.ones(2, 4)
+    program = pn.load(Large().eval(), x).build(quantize=pn.Float16())
+    report = program.quantization
+    assert report is not None
+    reasons = {row.module: row.reason for row in report.rows if row.op == "gemm"}
+    assert "reaches 120000 on the examples, beyond float16" in reasons["a"]
+    assert "reaches 120000 on the examples, beyond float16" in reasons["b"]
+    assert reasons["c"] == ""
+
+
+@pytest.mark.parametrize("target", ["vulkan", "softmetal", "nnapi:30"])
+def test_float16_on_other_targets(target: str) -> None:
+    x = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(2))
+    program = pn.load(Mixed().eval(), x).build(["cpu", target], quantize=pn.Float16())
+    assert str(program.metadata[f"verified.{target}"]).startswith("yes")
+
+
+def test_float16_of_a_state_and_a_planted_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = pn.load(nn.GRU(6, 5, batch_first=True).eval(), torch.randn(1, 4, 6))
+    program = model.build(quantize=pn.Float16())
+    assert program.quantization is not None
+    assert not next(row for row in program.quantization.rows if row.op == "gru").kept_float
+    whole = _core.Model.in_float16
+
+    model = pn.load(nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 4)), torch.randn(3, 16))
+    other = pn.load(nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 4)), torch.randn(3, 16))
+    monkeypatch.setattr(
+        _core.Model,
+        "in_float16",
+        lambda core, nodes, values=True: whole(other._core if values else core, nodes, values),
+    )
+    with pytest.raises(pn.VerificationError, match="on the same values before it"):
+        model.build(quantize=pn.Float16())
+
+
+def test_float16_has_nothing_to_do() -> None:
+    with pytest.raises(pn.Unsupported, match="no node here computes in float32"):
+        pn.load(nn.Flatten(), torch.zeros(2, 3, 4, dtype=torch.int64)).build(quantize=pn.Float16())
+    with pytest.raises(pn.Unsupported, match=r"left out: skip='\*'"):
+        pn.load(nn.Linear(8, 8), torch.zeros(2, 8)).build(quantize=pn.Float16(skip=("*",)))
+    with pytest.raises(pn.InvalidArgument, match="must be"):
+        pn.Float16(skip="all")
+
+
 def test_a_planted_integer_is_found_in_rounded_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """The integers of one column are turned round: the check of the integers sees it."""
     model = pn.load(nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 4)), torch.randn(3, 16))
@@ -438,6 +535,10 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str], samples: 
     assert cli.main([*int8, "--max-drop", "1%", "--skip", "gate", "--observer", "mse", "--json"]) == 0
     facts = json.loads(capsys.readouterr().out)
     assert any(row["reason"] == "skip='gate'" for row in facts["quantization"]["rows"])
+    assert cli.main(["convert", source, "-o", str(file), "--quantize", "float16", "--skip", "gate"]) == 0
+    report = pn.Program.open(file).quantization
+    assert report is not None
+    assert report.method == "float16"
     assert cli.main(["convert", source, "-o", str(file), "--quantize", "dynamic8"]) == 0
     report = pn.Program.open(file).quantization
     assert report is not None
@@ -457,6 +558,7 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str], samples: 
         (["--quantize", "int8", "--calibration", "samples", "--block", "8"], "--block: not with --quantize int8"),
         (["--quantize", "weights8", "--calibration", "samples"], "--calibration: not with --quantize weights8"),
         (["--quantize", "dynamic8", "--block", "32"], "--block: not with --quantize dynamic8"),
+        (["--quantize", "float16", "--max-drop", "1%"], "--max-drop: not with --quantize float16"),
         (["--quantize", "dynamic8", "--observer", "mse"], "--observer: not with --quantize dynamic8"),
         (["--quantize", "weights8", "--block", "12"], "block must be a multiple of 8"),
         (["--quantize", "int8", "--calibration", "samples", "--max-drop", "some"], "max_drop must be"),

@@ -207,6 +207,12 @@ class Model {
   /// The model with these weights as integers that products read as they are, and arithmetic in float. Scales have the
   /// least square error. kInvalidArgument: a node is not there or is no site; bits or block are none of those above.
   Result<Model> with_stored_weights(const WeightChoices& choices) const;
+  /// Which nodes can compute in float16: their operators have it, and their constants fit into it.
+  Result<std::vector<Float16Site>> float16_sites() const;
+  /// The model with these nodes in float16, constants and results included; inputs, outputs and states stay float32.
+  /// values: false: only their constants are rounded, and all stays float32: what each node is compared with.
+  /// kInvalidArgument: a node is not there or has a reason to stay in float32.
+  Result<Model> in_float16(std::span<const std::string> nodes, bool values = true) const;
   /// The model with inner values given from outside: each becomes an input, after the others in order, and what it
   /// would have been an output of the same name, after the others. With values of another program, each operator can be
   /// compared alone. kInvalidArgument: there is no such value, it is an input or a constant, or it is named twice.

@@ -149,5 +149,12 @@ struct WeightChoices {
   bool integers = true;
 };
 
+/// A node that has float32 operands.
+struct Float16Site {
+  std::string name, op, module;
+  int64_t weights = 0;  ///< elements of its float32 constants
+  std::string why_not;  ///< why it stays in float32; empty: it can compute in float16
+};
+
 }  // namespace pinnace
 #pragma GCC visibility pop

@@ -71,7 +71,8 @@ def option_parser() -> argparse.ArgumentParser:
     def quantization(sub: argparse.ArgumentParser) -> None:
         text = (
             "int8: layers compute in 8-bit integers, by ranges that samples show; dynamic8: products by constant "
-            "weights do, without samples; weights8, weights4: weights alone are integers of so many bits"
+            "weights do, without samples; weights8, weights4: weights alone are integers of so many bits; "
+            "float16: constants and arithmetic in float16"
         )
         sub.add_argument("--quantize", choices=METHODS, help=text)
         text = "with int8: samples to run, in order of their names: .npz with all inputs; .npy or images for one input"

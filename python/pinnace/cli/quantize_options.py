@@ -12,13 +12,13 @@ from pinnace.cli.image_file import is_image, read_image
 from pinnace.cli.input_files import named_by
 from pinnace.files import reason
 from pinnace.model import Model
-from pinnace.quantize.options import DynamicInt8, Int8, WeightOnly
+from pinnace.quantize.options import DynamicInt8, Float16, Int8, WeightOnly
 from pinnace.types import Array
 
-METHODS = ("int8", "dynamic8", "weights8", "weights4")
+METHODS = ("int8", "dynamic8", "weights8", "weights4", "float16")
 
 
-def quantization_of(options: argparse.Namespace, model: Model) -> Int8 | WeightOnly | DynamicInt8 | None:
+def quantization_of(options: argparse.Namespace, model: Model) -> Int8 | WeightOnly | DynamicInt8 | Float16 | None:
     """What build() is to be given. InvalidArgument: options that do not go together, or values that they refuse."""
     given = {
         "--calibration": options.calibration,
@@ -32,11 +32,14 @@ def quantization_of(options: argparse.Namespace, model: Model) -> Int8 | WeightO
             raise _core.InvalidArgument(f"{', '.join(named)}: only with --quantize")
         return None
     samples = ("--calibration", "--observer", "--max-drop")
-    refused = {"int8": ("--block",), "dynamic8": (*samples, "--block")}.get(options.quantize, samples)
+    no_block = options.quantize in ("dynamic8", "float16")
+    refused = ("--block",) if options.quantize == "int8" else (*samples, "--block") if no_block else samples
     if named := [name for name in refused if given[name] is not None]:
         raise _core.InvalidArgument(f"{', '.join(named)}: not with --quantize {options.quantize}")
     if options.quantize == "dynamic8":
         return DynamicInt8(skip=options.skip)
+    if options.quantize == "float16":
+        return Float16(skip=options.skip)
     if options.quantize != "int8":
         return WeightOnly(bits=4 if options.quantize == "weights4" else 8, block=options.block, skip=options.skip)
     if options.calibration is None:

@@ -1,4 +1,4 @@
-"""What a user asks of a quantisation: Int8, WeightOnly, DynamicInt8."""
+"""What a user asks of a quantisation: Int8, WeightOnly, DynamicInt8, Float16."""
 
 from __future__ import annotations
 
@@ -142,6 +142,25 @@ class DynamicInt8:
         _check_skip(self.skip)
 
 
+@dataclass(frozen=True, kw_only=True)
+class Float16:
+    """Constants and arithmetic in float16, without samples: half the file, and what a target's float16 kernels save.
+    Inputs, outputs and states stay float32. So do nodes whose operators have no float16, whose constants float16 has no
+    room for, and which make or read a value that reaches half of float16's largest, 65,504, on the examples. Where a
+    target has no float16 arithmetic, it computes in float32 and rounds results.
+
+    skip       as for Int8.
+
+    InvalidArgument: a value that is none of these.
+    """
+
+    skip: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        """Refuses other values."""
+        _check_skip(self.skip)
+
+
 def _check_skip(skip: Any) -> None:
     if isinstance(skip, str) or not isinstance(skip, Iterable) or not all(isinstance(name, str) for name in skip):
         raise _core.InvalidArgument(f"skip must be a list of names, is {skip!r}")
@@ -161,4 +180,4 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-__all__ = ["OBSERVERS", "DynamicInt8", "Int8", "Run", "WeightOnly", "skip_reason"]
+__all__ = ["OBSERVERS", "DynamicInt8", "Float16", "Int8", "Run", "WeightOnly", "skip_reason"]

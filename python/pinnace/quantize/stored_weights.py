@@ -57,15 +57,24 @@ def stored_weights_program(
             source = ProgramSource(Program(floats.build(["cpu"], {})))
             source.description = "the same program with the floats that its integers stand for, on cpu"
         program = verify_program(program, source, examples, targets)
-        errors = _errors(program, Program(core.build(["cpu"], {})), examples)
-    rows = [_row(node, sites.get(name), bits, skipped.get(name, "")) for name, node in nodes.items()]
+        errors = errors_of(program, Program(core.build(["cpu"], {})), examples)
+    rows = [
+        weights_row(
+            node,
+            sites.get(name, 0),
+            None if name not in sites else 8 if node.op == "gather" else bits,
+            skipped.get(name, "it has no constant float32 matrix"),
+        )
+        for name, node in nodes.items()
+    ]
     method = "products of 8 bits, rows rounded at run time" if dynamic else f"weights of {bits} bits"
     report = QuantizationReport(rows, method=method, errors=errors)
     log("info", f"quantised: {report!r}")
     return Program(core_of(program.with_metadata({FACT: report.to_json(ranges=False)})), report)
 
 
-def _errors(program: Program, exact: Program, examples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def errors_of(program: Program, exact: Program, examples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """By output, over all examples, relative to the exact program's."""
     found: list[list[Array]] = []
     for each in (program, exact):
         session = Session(each, "cpu", plan_cache=1)
@@ -77,23 +86,22 @@ def _errors(program: Program, exact: Program, examples: Sequence[Mapping[str, An
     return {name: relative_error([a], [b]) for name, a, b in zip(program.outputs, *found, strict=True)}
 
 
-def _row(node: Any, weights: int | None, bits: int, skipped: str) -> QuantizationRow:
-    bits = 8 if node.op == "gather" else bits
-    reason = skipped or "it has no constant float32 matrix"
+def weights_row(node: Any, weights: int, bits: int | None, reason: str) -> QuantizationRow:
+    """The report's row of a node with so many weights, of so many bits. None: they stay float32, for the reason."""
     return QuantizationRow(
         node=node.name,
         op=node.op,
         source=node.source,
         module=node.module,
-        kept_float=weights is None,
-        reason=reason if weights is None else "",
+        kept_float=bits is None,
+        reason=reason if bits is None else "",
         error=None,
         sensitivity=None,
-        bytes_before=4 * (weights or 0),
-        bytes_after=(weights or 0) * bits // 8,
+        bytes_before=4 * weights,
+        bytes_after=weights * (32 if bits is None else bits) // 8,
         ns_before=None,
         ns_after=None,
     )
 
 
-__all__ = ["stored_weights_program"]
+__all__ = ["errors_of", "stored_weights_program", "weights_row"]

@@ -22,6 +22,7 @@ class Source(Protocol):
     rounded   of such a one: the model with the errors of a rounding.Rounding at every operator that rounds.
     signed    the same model with signs of eigenvectors and singular vectors by the operators' rule: see signed_of().
     excused   how far outputs may be off, relative to their largest magnitude, where ties of its roundings explain it.
+    rounded_types  dtypes of inner values to compare by with_values, where they are not the integers of a quantisation.
     with_values  with inner values given by name in place of its own: outputs, and per name what it would have computed.
     """
 

@@ -79,6 +79,11 @@ class Dataflow:
                     self._known[name] = replace(made, nearest=(name,)) if node.op in QUANTIZING else made
         return self._known.get(value, Origins(False, frozenset(), 0, ()))
 
+    def halves(self) -> frozenset[str]:
+        """16-bit float types that arithmetic anywhere at the top level has."""
+        types = {t.split("[")[0] for n in self.nodes if n.op not in _STORAGE for t in n.output_types}
+        return frozenset(types & set(_HALF))
+
     def has_vectors(self) -> bool:
         """Whether eigenvectors or singular vectors are computed anywhere."""
         return any(n.op in _VECTORS and len(n.outputs) > 1 for n in (*self.nodes, *self._nested))

@@ -14,7 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from pinnace import _core
-from pinnace.agreement import Agreement, agreement
+from pinnace.agreement import BOUNDS, Agreement, agreement
 from pinnace.program import Program
 from pinnace.session import Session
 from pinnace.sources.base import Source
@@ -37,6 +37,7 @@ class QuantizedAllowance:
         self.program, self.flow, self.source = program, flow, source
         self.inputs, self.target, self.precision = inputs, target, precision
         self._found: tuple[list[Array], str, str] | None = None
+        self._rounded_types: tuple[str, ...] = getattr(source, "rounded_types", ())
 
     def judge(self, place: int, got: Array, verdict: Agreement, bounds: Mapping[str, float]) -> Agreement:
         """The verdict on output `place`, which is outside of its bounds, with the program's own roundings allowed.
@@ -44,7 +45,7 @@ class QuantizedAllowance:
         As it is where the source shows no inner integers, or the output is not downstream of any.
         """
         output = list(self.program.outputs)[place]
-        if not self.flow.origins(output).roundings:
+        if not self.flow.origins(output).roundings and not self._rounded_types:
             return verdict
         if self._found is None:
             self._found = self._measure()
@@ -54,14 +55,15 @@ class QuantizedAllowance:
         if not ties:
             return verdict
         after = agreement(got, outputs[place], bounds)
+        what = "values" if self._rounded_types else "integers"
         integers = got.dtype.kind in "iu"
         steps_only = integers and after.largest <= 1
         if not after.ok and not steps_only:
-            return replace(verdict, why=f"{verdict.why}; on the same integers it {after.why}")
+            return replace(verdict, why=f"{verdict.why}; on the same {what} it {after.why}")
         most = getattr(self.source, "excused", OUTPUT_MOST)
         if not integers and verdict.relative > most:
             return replace(verdict, why=f"{verdict.why}; {ties}, which excuse {most:g} at most")
-        return replace(verdict, ok=True, why="", note=f"{ties}; on the same integers {after.relative:.3g}")
+        return replace(verdict, ok=True, why="", note=f"{ties}; on the same {what} {after.relative:.3g}")
 
     def _measure(self) -> tuple[list[Array], str, str]:
         """(the source's outputs for the program's integers, which of those differ at ties, what is wrong)."""
@@ -73,7 +75,8 @@ class QuantizedAllowance:
             name
             for node in self.flow.nodes
             for name, type_ in zip(node.outputs, node.output_types, strict=False)
-            if type_.split("[")[0].split("{")[0] in _INTEGERS and self.flow.origins_of(name).values
+            if type_.split("[")[0].split("{")[0] in (self._rounded_types or _INTEGERS)
+            and self.flow.origins_of(name).values
         ]
         if not names:
             return [], "", ""
@@ -84,6 +87,9 @@ class QuantizedAllowance:
             outputs, own = with_values(self.inputs, kept)
         except _core.Error:
             return [], "", ""
+        if self._rounded_types:
+            wrong = next((text for name, value in own.items() if (text := _differs(name, kept[name], value))), "")
+            return outputs, f"{len(own)} values are rounded to {', '.join(self._rounded_types)}" if own else "", wrong
         said = []
         for name, value in own.items():
             mine = kept[name]
@@ -102,6 +108,16 @@ class QuantizedAllowance:
         more = f" and in {len(said) - 2} values more" if len(said) > 2 else ""
         ties = f"ties round to the other side ({', '.join(said[:2])}{more})" if said else "ties before it"
         return outputs, ties, ""
+
+
+def _differs(name: str, mine: Array, value: Array) -> str:
+    """What is wrong with a value of few bits that should be `value`; empty where nothing is."""
+    beyond = np.isfinite(value) & ~np.isfinite(mine)
+    if beyond.any():
+        return f"value {name!r} is {mine[beyond][0]}, must be {value[beyond][0]:g}"
+    with np.errstate(over="ignore"):
+        verdict = agreement(mine, value.astype(mine.dtype), BOUNDS)
+    return "" if verdict.ok else f"value {name!r}, on the same values before it, {verdict.why}"
 
 
 __all__ = ["OUTPUT_MOST", "QuantizedAllowance"]

@@ -254,7 +254,9 @@ class Verification:
 
     def state_verdict(self, reference: ReferenceRun, name: str, got: Array) -> Agreement:
         """On one state after the last call."""
-        return reference.judge_state(name, got, BOUNDS | self.tolerance, self.flow.has_vectors())
+        halves = [BOUNDS[half] for half in self.flow.halves()]
+        bounds = {dtype: max([bound, *halves]) for dtype, bound in BOUNDS.items()} | self.tolerance
+        return reference.judge_state(name, got, bounds, self.flow.has_vectors())
 
     def _hold_states(self, session: Session, target: str, reference: ReferenceRun, findings: _Findings) -> None:
         for name in session.state:
