@@ -69,7 +69,7 @@ def float16_program(
 
 
 def _beyond_float16(exact: Program, nodes: Sequence[NodeInfo], examples: Sequence[Mapping[str, Any]]) -> dict[str, str]:
-    """Why nodes stay in float32 by what the examples show: by name, those that make or read a value of LARGEST or more."""
+    """By name, why nodes stay in float32: they make or read a value that reaches LARGEST on the examples."""
     made = [output for node in nodes for output in node.outputs if output]
     largest: dict[str, float] = {}
     for example in examples:

@@ -44,8 +44,10 @@ class RoundedSource(ProgramSource):
 
 
 class Float16Source(ProgramSource):
-    """The float32 program, its constants rounded to float16. How far the roundings of all values carry to the outputs is a property of the network, so
-    each node is compared on the float16 program's own values, and outputs on the last of these.
+    """The float32 program, its constants rounded to float16.
+
+    How far the roundings of all values carry to the outputs is a property of the network, so each node is compared on
+    the float16 program's own values, and outputs on the last of these.
     """
 
     excused = math.inf
