@@ -78,6 +78,7 @@ py::dict sites_dict(const QuantizationSites& sites) {
   py::dict all;
   all["nodes"] = nodes;
   all["values"] = values;
+  all["float_only"] = sites.float_only;
   return all;
 }
 
@@ -160,7 +161,9 @@ void add_quantize(py::module_& module) {
       .def(
           "quantization_sites",
           [](const Model& m) { return sites_dict(interruptible([&] { return m.quantization_sites(); })); },
-          "{\"nodes\", \"values\"}: what can compute in 8-bit integers, and what has to be observed.")
+          "{\"nodes\", \"values\", \"float_only\"}: what can compute in 8-bit integers, what has to be observed, and "
+          "the "
+          "nodes of operators without an 8-bit form.")
       .def(
           "weight_sites",
           [](const Model& m) {

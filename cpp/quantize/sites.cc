@@ -21,12 +21,15 @@ bool plain_float(const TensorType& type) {
   return type.dtype == DType::kF32 && !type.quantized();
 }
 
+/// Whether the operator has an integer form that is used.
+bool has_form(const OpDef* op) {
+  return op && op->has(Trait::kFoldsQuantization) && op->name != "softmax";
+}
+
 /// The values that have to be quantised for the node; nothing where it is no candidate.
 std::optional<std::vector<ValueId>> operands(const Graph& graph, const Node& node, const OpTable& ops) {
   const OpDef* op = ops.find(node.op);
-  if (!op || !op->has(Trait::kFoldsQuantization) || node.op == "softmax" || node.outputs.size() != 1) {
-    return std::nullopt;
-  }
+  if (!has_form(op) || node.outputs.size() != 1) return std::nullopt;
   if (!plain_float(graph.value(node.outputs[0]).type)) return std::nullopt;
   std::vector<ValueId> read;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -140,6 +143,7 @@ Result<QuantizationSites> find_sites(const Graph& graph, const OpTable& ops) {
   std::vector<std::pair<int, int>> joined;
   std::unordered_map<ValueId, int> axis_of;
   for (const auto& node : graph.nodes) {
+    if (!has_form(ops.find(node->op))) sites.float_only.push_back(node->name);
     const auto read = operands(graph, *node, ops);
     if (!read || !folded.contains(node->name)) continue;
     const auto product = weighted_product(graph, *node);

@@ -382,7 +382,7 @@ class Model:
         """
     def quantization_sites(self) -> dict[str, typing.Any]:
         """
-        {"nodes", "values"}: what can compute in 8-bit integers, and what has to be observed.
+        {"nodes", "values", "float_only"}: what can compute in 8-bit integers, what has to be observed, and the nodes of operators without an 8-bit form.
         """
     def quantized(
         self,

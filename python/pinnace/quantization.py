@@ -73,6 +73,8 @@ class QuantizationReport:
     samples     how many calls the calibration had.
     errors      by output: as QuantizationRow.error.
     score       the metric of the float program and of this one; None without a metric.
+    ns          one run of the float program and of this one, nanoseconds on one thread of this machine; None where it
+                was not measured.
     said        what else a user should know, a sentence each.
     """
 
@@ -82,6 +84,7 @@ class QuantizationReport:
     samples: int = 0
     errors: dict[str, float] = field(default_factory=dict)
     score: tuple[float, float] | None = None
+    ns: tuple[int, int] | None = None
     said: list[str] = field(default_factory=list)
 
     def __repr__(self) -> str:
@@ -107,8 +110,8 @@ class QuantizationReport:
         return json.dumps(facts, separators=(",", ":"))
 
     def to_html(self, path: Any = None) -> str:
-        """A page of its own: errors along the graph, histograms with the chosen ranges, what stayed in float and why,
-        sizes and times. path: where to write it as well. FileError: it cannot be written there.
+        """A page of its own: sizes and times before and after, errors along the graph, what stayed in float and why,
+        histograms with the chosen ranges. path: where to write it as well. FileError: it cannot be written there.
         """
         from pinnace.html.quantization import quantization_page
 
@@ -120,7 +123,7 @@ class QuantizationReport:
         return page
 
     def _repr_html_(self) -> str:
-        """For notebooks: the same without a page around it."""
+        """For notebooks: the same without a page around it, with the first ranges."""
         from pinnace.html.quantization import quantization_html
 
         return quantization_html(self)
@@ -135,7 +138,9 @@ def quantization_of(metadata: Mapping[str, str]) -> QuantizationReport | None:
         facts = json.loads(text)
         rows = [QuantizationRow(**row) for row in facts.pop("rows")]
         score: Sequence[float] | None = facts.pop("score")
-        return QuantizationReport(rows, score=(score[0], score[1]) if score else None, **facts)
+        ns: Sequence[int] | None = facts.pop("ns", None)
+        facts |= {"score": (score[0], score[1]) if score else None, "ns": (ns[0], ns[1]) if ns else None}
+        return QuantizationReport(rows, **facts)
     except (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError) as error:
         raise _core.CorruptFile(f"the program's report on its quantisation cannot be read: {error}") from error
 

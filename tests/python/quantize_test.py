@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,6 +15,7 @@ import pytest
 import torch
 from pinnace import _core, cli
 from pinnace.program import core_of
+from pinnace.quantization import QuantizationReport, QuantizationRow, RangeRow
 from pinnace.quantize.control import fewest_kept
 from pinnace.quantize.errors import relative_error
 from torch import Tensor, nn
@@ -107,10 +110,92 @@ def test_pages(program: pn.Program, tmp_path: Path) -> None:
     page = report.to_html(tmp_path / "q.html")
     assert (tmp_path / "q.html").read_text() == page
     assert "5 of 5 layers in int8" in page
-    assert page.count("<article>") == len(report.ranges)
+    assert page.count("<article>") == page.count('class="chosen"') == len(report.ranges)
     assert "<script" not in page
+    assert "Every layer with weights is quantised." in page
     assert "5 of 5 layers" in report._repr_html_()
     assert repr(report).startswith("<pinnace.QuantizationReport int8: ")
+
+
+def bars(page: str) -> list[str]:
+    """The rectangles of the chart of errors."""
+    return re.findall(r"<rect[^>]*>", page[page.index('<svg class="chart along"') : page.index("What stayed in float")])
+
+
+def test_a_page_has_totals_first_and_a_reason_for_each_layer(model: pn.Model, samples: list[dict[str, Any]]) -> None:
+    report = model.build(quantize=pn.Int8(calibration=samples, skip=("gate",), max_drop=0.5)).quantization
+    assert report is not None
+    assert report.ns is not None
+    assert min(report.ns) > 0
+    before, after = (sum(getattr(row, f"bytes_{when}") for row in report.rows) for when in ("before", "after"))
+    page = report.to_html()
+    totals = page.index(f'<td class="n">{before:,}</td><td class="n">{after:,}</td>')
+    times = page.index(f'<td class="n">{report.ns[0] / 1000:,.1f}</td><td class="n">{report.ns[1] / 1000:,.1f}</td>')
+    assert totals < times < page.index("<h2>")
+    stayed = page[page.index("What stayed in float") : page.index("Operators without weights")]
+    assert stayed.count("skip=&#39;gate&#39;") == 1
+    assert len(bars(page)) == sum(row.error is not None or row.bytes_before > 0 for row in report.rows)
+    assert sum('class="none"' in bar for bar in bars(page)) == 1
+    reasons = {row.op: row.reason for row in report.rows if row.kept_float and not row.bytes_before}
+    assert any("what it reads is computed in float" in reason for reason in reasons.values()), reasons
+    kept = [row for row in report.rows if row.kept_float]
+    assert all(row.reason for row in kept)
+
+
+def test_why_operators_stay_in_float() -> None:
+    class Several(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(2)
+            self.up = nn.Linear(8, 8)
+
+        def forward(self, x: Tensor) -> Tensor:
+            y = self.up(x)
+            z: Tensor = torch.sin(y) @ y.mT
+            return z
+
+    samples = [GENERATOR.standard_normal((4, 8)).astype(np.float32) for _ in range(4)]
+    report = pn.load(Several().eval(), torch.zeros(4, 8)).build(quantize=pn.Int8(calibration=samples)).quantization
+    assert report is not None
+    reasons = {row.op: row.reason for row in report.rows if row.kept_float}
+    assert reasons["sin"] == "sin has no 8-bit form here"
+    assert reasons["mat_mul"] == "it does not multiply by constant float32 weights"
+
+
+def test_a_page_of_many_layers_is_bounded_and_escapes_names() -> None:
+    hostile = '"><script>alert(1)</script>\x1b[0m'
+    rows = [
+        QuantizationRow(f"{hostile}{i}", hostile, hostile, hostile, i % 3 == 0, hostile, e, e, 4000, 1000, 9, None)
+        for i in range(1200)
+        for e in (None if i % 3 == 0 else math.inf if i == 1 else 10.0 ** -(i % 9),)
+    ]
+    counts = [0, 5, 100, 3]
+    ranges = [
+        RangeRow(hostile, 0.1, 3, -0.3, 25.2, -1.0, 3.0, (-1.0, 1.0, counts)),
+        RangeRow("constant", 1.0, 0, 0.0, 255.0, 0.0, 0.0, (0.0, 0.0, [4])),
+        RangeRow("nothing", 1.0, 0, 0.0, 255.0, 0.0, 0.0, (0.0, 0.0, [])),
+        *(RangeRow(str(i), 0.1, 3, -0.3, 25.2, -1.0, 3.0, (-1.0, 1.0, counts)) for i in range(500)),
+    ]
+    report = QuantizationReport(rows, ranges, errors={hostile: 0.1}, said=[hostile])
+    for page in (report.to_html(), report._repr_html_()):
+        assert "<script" not in page
+        assert "\x1b" not in page
+        assert "nan" not in page
+        assert len(bars(page)) <= 400
+        assert len(page) < 3_000_000
+    assert report.to_html().count("<article>") == 300
+    assert "and 203 values more" in report.to_html()
+    assert "and 200 nodes more" in report.to_html()
+
+
+def test_a_page_of_stored_weights() -> None:
+    model = pn.load(nn.Linear(64, 64), torch.zeros(2, 64))
+    report = model.build(quantize=pn.WeightOnly()).quantization
+    assert report is not None
+    page = report.to_html()
+    assert "The errors of single layers were not measured." in page
+    assert "Calibrated" not in page
+    assert "not measured</td>" in page
 
 
 @pytest.mark.parametrize("observer", ["minmax", "percentile", "mse", "entropy"])

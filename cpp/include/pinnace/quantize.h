@@ -105,6 +105,7 @@ struct QuantizationValue {
 struct QuantizationSites {
   std::vector<QuantizationNode> nodes;
   std::vector<QuantizationValue> values;
+  std::vector<std::string> float_only;  ///< nodes of operators that compute in floats alone here
 };
 
 /// What Model::quantized() is told of a value: real = (q - zero_point) * scale, q an unsigned byte.

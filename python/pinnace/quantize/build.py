@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pinnace import _core
@@ -24,6 +24,8 @@ from pinnace.verify.verification import verify_program
 
 # Layers whose sensitivity is measured one by one; of more, by the error that each makes where all are quantised.
 ALONE_MOST = 400
+# Operators that multiply by weights.
+PRODUCTS = ("conv", "conv_transpose", "gemm", "mat_mul")
 
 
 class Quantizer:
@@ -37,6 +39,7 @@ class Quantizer:
         self.values: list[dict[str, Any]] = sites["values"]
         self.skipped = {n.name: why for n in node_infos(self.ready.nodes) if (why := skip_reason(n, options.skip))}
         self.sites: list[dict[str, Any]] = sites["nodes"]
+        self.float_only = set(sites["float_only"])
         self.layers = [n["name"] for n in self.sites if n["weighted"] and n["name"] not in self.skipped]
         self.float_program = _built(self.ready)
         self.calibration = Calibration({})
@@ -179,6 +182,7 @@ class Quantizer:
         chosen = set(nodes)
         inner = self.inner_errors(rounded, [sites[name]["output"] for name in nodes])
         before, after = self._times(self.float_program), self._times(program)
+        reasons = self._reasons(chosen, kept, sensitivity)
         rows = []
         for node in node_infos(self.ready.nodes):
             if node.path:
@@ -193,7 +197,7 @@ class Quantizer:
                     source=node.source,
                     module=node.module,
                     kept_float=not integers,
-                    reason="" if integers else self._reason(node.name, site, kept, sensitivity),
+                    reason=reasons.get(node.name, ""),
                     error=inner.get(site["output"]) if site and integers else None,
                     sensitivity=sensitivity.get(node.name),
                     bytes_before=4 * weights,
@@ -210,19 +214,41 @@ class Quantizer:
             samples=self.calibration.samples,
             errors=self.errors(program),
             score=score,
+            ns=(sum(before.values()), sum(after.values())),
             said=self.said,
         )
 
-    def _reason(
-        self, name: str, site: Mapping[str, Any] | None, kept: Sequence[str], sensitivity: Mapping[str, float]
-    ) -> str:
-        if name in self.skipped:
-            return self.skipped[name]
-        if name in kept:
-            return f"max_drop={self.options.max_drop!r}: quantised alone it makes an error of {sensitivity[name]:.2g}"
-        if site:
-            return "what it reads is computed in float"
-        return "it has no 8-bit form here, or what it reads is computed in float"
+    def _reasons(
+        self, chosen: Collection[str], kept: Sequence[str], sensitivity: Mapping[str, float]
+    ) -> dict[str, str]:
+        """Why each node that is not chosen computes in float."""
+        sites = {site["name"] for site in self.sites}
+        # Values of floats that no chosen node makes.
+        floats = {name for name, spec in self.float_program.inputs.items() if spec.dtype == "float32"}
+        reasons: dict[str, str] = {}
+        for node in node_infos(self.ready.nodes):
+            if node.path or node.name in chosen:
+                continue
+            computes = [value for value, kind in zip(node.outputs, node.output_types, strict=True) if "float" in kind]
+            reads_floats = not floats.isdisjoint(node.inputs)
+            floats.update(computes)
+            if node.name in self.skipped:
+                reason = self.skipped[node.name]
+            elif node.name in kept:
+                alone = sensitivity[node.name]
+                reason = f"max_drop={self.options.max_drop!r}: quantised alone it makes an error of {alone:.2g}"
+            elif not computes:
+                reason = "it computes no floats"
+            elif node.name in self.float_only:
+                reason = f"{node.op} has no 8-bit form here"
+            elif reads_floats and (node.name in sites or node.op not in PRODUCTS):
+                reason = "what it reads is computed in float"
+            elif node.op in PRODUCTS:
+                reason = "it does not multiply by constant float32 weights"
+            else:
+                reason = f"{node.op} has no 8-bit form here with these operands"
+            reasons[node.name] = reason
+        return reasons
 
     def _range(self, name: str, scale: float, zero_point: int) -> RangeRow:
         statistics = self.calibration.statistics[name]
