@@ -59,7 +59,8 @@ struct BlockScale {
   int32_t zero = 0;
 };
 
-/// The scale with the least square error, of some between 0.7 and 1 times what the largest number needs.
+/// The scale with the least square error, of some between 0.7 and 1 times what the largest number needs, and of what
+/// each becomes where its integers are kept and the scale is fitted to them.
 template <class Number>
 BlockScale scale_of(int64_t count, Number number, int low, int high, bool symmetric) {
   double least = 0, most = 0;
@@ -75,14 +76,23 @@ BlockScale scale_of(int64_t count, Number number, int low, int high, bool symmet
     const auto exact = static_cast<double>(scale);
     const auto zero =
         symmetric ? 0 : std::clamp(static_cast<int32_t>(std::nearbyint(low - least * part / exact)), low, high);
-    double error = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      const double q =
-          std::clamp(std::nearbyint(number(i) / exact) + zero, static_cast<double>(low), static_cast<double>(high));
-      const double off = (q - zero) * exact - number(i);
-      error += off * off;
-    }
-    if (error < best_error) best_error = error, best = {scale, zero};
+    double products = 0, squares = 0;
+    const auto consider = [&](float s) {
+      const auto by = static_cast<double>(s);
+      double error = 0;
+      products = squares = 0;
+      for (int64_t i = 0; i < count; ++i) {
+        const double x = number(i);
+        const double q = std::clamp(std::nearbyint(x / by) + zero, static_cast<double>(low), static_cast<double>(high));
+        const double off = (q - zero) * by - x;
+        error += off * off;
+        products += (q - zero) * x;
+        squares += (q - zero) * (q - zero);
+      }
+      if (error < best_error) best_error = error, best = {s, zero};
+    };
+    consider(scale);
+    if (squares > 0 && products > 0) consider(static_cast<float>(std::max(products / squares, 0x1p-126)));
   }
   return best;
 }
@@ -140,7 +150,8 @@ class Storing {
     // Elements of fewer than 8 bits cannot be gathered.
     const int bits = lines.gathered ? 8 : choices_.bits;
     const bool symmetric = choices_.symmetric;
-    const int low = symmetric ? 1 - (1 << (bits - 1)) : 0, high = symmetric ? (1 << (bits - 1)) - 1 : (1 << bits) - 1;
+    // Of 16 integers, one without its opposite is worth using; of 256 it is not, and products of bytes overflow by it.
+    const int low = symmetric ? (bits == 8 ? -127 : -8) : 0, high = symmetric ? (1 << (bits - 1)) - 1 : (1 << bits) - 1;
     const int64_t block = block_of(lines.length);
     const int64_t blocks = (lines.length + block - 1) / block;
     const std::string name = graph_.value(from).name;

@@ -585,6 +585,16 @@ def test_weight_options_that_are_refused(options: dict[str, Any]) -> None:
         pn.WeightOnly(**options)
 
 
+def test_all_sixteen_integers_are_used() -> None:
+    """Weights that are -8 to 7 times a scale lose nothing."""
+    net = nn.Linear(64, 16, bias=False)
+    with torch.no_grad():
+        net.weight.copy_(torch.from_numpy(GENERATOR.permuted(np.tile(np.arange(-8, 8), (16, 4)), axis=1) * 0.25))
+    report = pn.load(net, torch.randn(3, 64)).build(quantize=pn.WeightOnly(bits=4, block=None)).quantization
+    assert report is not None
+    assert max(report.errors.values()) < 1e-6
+
+
 def test_no_weights_to_store() -> None:
     with pytest.raises(pn.Unsupported, match="no layer here multiplies by"):
         pn.load(nn.Softmax(-1), torch.zeros(2, 3)).build(quantize=pn.WeightOnly())

@@ -141,7 +141,7 @@ struct WeightChoices {
   int bits = 8;                    ///< 8 or 4; rows that are gathered have 8
   /// So many weights, along what a product sums or along a gathered row, share a scale: a multiple of 8; 0: all.
   int64_t block = 0;
-  bool symmetric = true;  ///< without zero points: signed integers from -127 or -7 on
+  bool symmetric = true;  ///< without zero points: signed integers from -127 or -8 on
   /// Products are of integers: each row of what they multiply is rounded to unsigned bytes when it is there, with a
   /// scale and a zero point of its own, from its least and its largest number. For 8 bits, symmetric, without blocks.
   /// What is gathered stays as it is.
