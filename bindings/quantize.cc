@@ -183,14 +183,16 @@ void add_quantize(py::module_& module) {
       .def(
           "with_stored_weights",
           [](const Model& m, const std::vector<std::string>& nodes, int bits, int64_t block, bool symmetric,
-             bool dynamic, bool integers) {
+             bool dynamic, bool integers, bool passes) {
             WeightChoices choices{nodes, bits, block, symmetric, dynamic, integers};
+            choices.passes = passes;
             return interruptible([&] { return m.with_stored_weights(choices); });
           },
           py::arg("nodes"), py::arg("bits"), py::arg("block"), py::arg("symmetric"), py::arg("dynamic") = false,
-          py::arg("integers") = true, KeepsArgument<1>(),
+          py::arg("integers") = true, py::arg("passes") = true, KeepsArgument<1>(),
           "The model with the weights of these nodes as integers, or, with integers=False, as the floats that they "
-          "stand for. dynamic: products round what they multiply, row by row, and are of integers.")
+          "stand for. dynamic: products round what they multiply, row by row, and are of integers. "
+          "passes: False where quantized() follows.")
       .def(
           "float16_sites",
           [](const Model& m) {

@@ -49,9 +49,9 @@ Result<Model> Model::with_stored_weights(const WeightChoices& choices) const {
     const AheadBudget budget;
     std::shared_ptr<Data> data = data_->clone();
     PINNACE_TRY(store_weights(data->graph, data->custom->table(), choices));
-    PassOptions passes{.disabled = {"constant_folding"}};                 // which would make floats of small ones
-    if (choices.dynamic && !choices.integers) passes.disabled = {"all"};  // or integers of floats
-    return optimized(std::move(data), passes);
+    // Constant folding would make floats of small ones; all passes integers of rounded floats.
+    const bool all = !choices.passes || (choices.dynamic && !choices.integers);
+    return optimized(std::move(data), {.disabled = {all ? "all" : "constant_folding"}});
   });
 }
 

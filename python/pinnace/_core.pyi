@@ -448,6 +448,7 @@ class Model:
         symmetric: bool,
         dynamic: bool = False,
         integers: bool = True,
+        passes: bool = True,
     ) -> Model:
         """
         The model with the weights of these nodes as integers, or, with integers=False, as the floats that they stand for. dynamic: products round what they multiply, row by row, and are of integers.

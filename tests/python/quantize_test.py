@@ -577,6 +577,45 @@ def test_a_planted_integer_is_found_in_rounded_rows(monkeypatch: pytest.MonkeyPa
         model.build(quantize=pn.DynamicInt8())
 
 
+def test_tables_and_layers_left_in_float_are_stored_in_8_bits() -> None:
+    ids = [np.arange(12)[None] * 150 + i for i in range(8)]
+    model = pn.load(Language().eval(), torch.from_numpy(ids[0]), {"ids": {1: pn.Dim("length", 1, 32)}})
+    whole = len(model.build().to_bytes())
+    program = model.build(quantize=pn.Int8(calibration=ids))
+    assert program.quantization is not None
+    rows = {row.op: row for row in program.quantization.rows}
+    assert not rows["gather"].kept_float
+    assert rows["gather"].bytes_before == 4 * rows["gather"].bytes_after == 4 * 2000 * 64
+    assert rows["gather"].error is not None
+    assert 0 < rows["gather"].error < 0.01
+    size = len(program.to_bytes())
+    assert size < 0.55 * whole  # which has the table once: gathered and multiplied by, it is stored twice
+    left = model.build(quantize=pn.Int8(calibration=ids, skip=("table", "gather")))
+    assert len(left.to_bytes()) > size + 2.9 * 2000 * 64
+    assert left.quantization is not None
+    assert {row.reason for row in left.quantization.rows if row.op == "gather"} <= {"skip='table'", "skip='gather'"}
+
+    # Looser than what stored weights cost, tighter than what integers do: weights of what stays in float are stored.
+    error = max(program.quantization.errors.values())
+    controlled = model.build(quantize=pn.Int8(calibration=ids, max_drop=0.7 * error))
+    report = controlled.quantization
+    assert report is not None
+    kept = [row for row in report.rows if row.kept_float and row.bytes_before]
+    assert kept
+    for row in kept:
+        assert row.reason.endswith("; its weights are stored in 8 bits")
+        assert row.bytes_before == 4 * row.bytes_after
+    assert max(report.errors.values()) <= 0.7 * error
+    assert len(controlled.to_bytes()) < 1.2 * size
+    kernels = {p.node: p.kernel for p in pn.Session(controlled, "cpu").placement}
+    assert any("mat_mul_weights" in kernel for kernel in kernels.values()), kernels
+
+    # Tighter than that: the floats themselves.
+    exact = model.build(quantize=pn.Int8(calibration=ids, max_drop=1e-6)).quantization
+    assert exact is not None
+    assert all(row.kept_float and row.bytes_before == row.bytes_after for row in exact.rows)
+
+
 @pytest.mark.parametrize(
     "options", [{"bits": 3}, {"bits": True}, {"block": 12}, {"block": 0}, {"block": -8}, {"skip": "all"}, {"skip": 3}]
 )

@@ -148,6 +148,8 @@ struct WeightChoices {
   bool dynamic = false;
   /// False: the floats that the integers stand for, as plain constants. What the integers are compared with.
   bool integers = true;
+  /// False: no pass runs over the result, which quantized() is then called on.
+  bool passes = true;
 };
 
 /// A node that has float32 operands.

@@ -24,6 +24,8 @@ from pinnace.verify.verification import verify_program
 
 # Layers whose sensitivity is measured one by one; of more, by the error that each makes where all are quantised.
 ALONE_MOST = 400
+# So many weights share a scale where floats are multiplied by stored ones.
+STORED_BLOCK = 64
 # Operators that multiply by weights.
 PRODUCTS = ("conv", "conv_transpose", "gemm", "mat_mul")
 
@@ -41,6 +43,13 @@ class Quantizer:
         self.sites: list[dict[str, Any]] = sites["nodes"]
         self.float_only = set(sites["float_only"])
         self.layers = [n["name"] for n in self.sites if n["weighted"] and n["name"] not in self.skipped]
+        weights = {site["name"]: site for site in self.ready.weight_sites()}
+        self.table_weights = {name: site["weights"] for name, site in weights.items() if site["op"] == "gather"}
+        self.storable = set(weights)
+        # Nodes whose weights are stored as 8-bit integers that float arithmetic reads: rows that are gathered, and
+        # layers that accuracy control leaves in float.
+        self.tables = [name for name in self.table_weights if name not in self.skipped]
+        self.stored: list[str] = []
         self.float_program = _built(self.ready)
         self.calibration = Calibration({})
         self.said: list[str] = []
@@ -66,9 +75,13 @@ class Quantizer:
             made.add(site["output"])
         return nodes
 
-    def model(self, nodes: Sequence[str], fold: bool = True) -> _core.Model:
-        """In integers, or as rounded floats."""
-        return self.ready.quantized(list(nodes), self.scales, self.means, fold=fold)
+    def model(self, nodes: Sequence[str], fold: bool = True, stored: Sequence[str] | None = None) -> _core.Model:
+        """In integers, or as rounded floats. stored: nodes with stored weights, else those that were decided on."""
+        stored = [*self.tables, *self.stored] if stored is None else stored
+        ready = self.ready
+        if stored:
+            ready = ready.with_stored_weights(list(stored), 8, STORED_BLOCK, True, integers=fold, passes=False)
+        return ready.quantized(list(nodes), self.scales, self.means, fold=fold)
 
     # ---- errors
 
@@ -132,7 +145,7 @@ class Quantizer:
             errors = self.inner_errors(rounded, [outputs[name] for name in self.layers])
             return {name: errors[outputs[name]] for name in self.layers}
         return {
-            name: max(self.errors(_built(self.model(self.chosen(only=name)))).values(), default=0.0)
+            name: max(self.errors(_built(self.model(self.chosen(only=name), stored=[]))).values(), default=0.0)
             for name in self.layers
         }
 
@@ -144,20 +157,25 @@ class Quantizer:
         exact = self.score(self.float_program)
         allowed = self.options.allowed(exact)
         assert allowed is not None
-        programs: dict[tuple[str, ...], float] = {}
+        programs: dict[tuple[frozenset[str], frozenset[str]], float] = {}
+        least = exact - allowed
 
         def scored(kept: Sequence[str]) -> float:
-            key = tuple(sorted(kept))
+            self.stored = [name for name in kept if name in self.storable]
+            key = frozenset(kept), frozenset([*self.tables, *self.stored])
             if key not in programs:
                 programs[key] = self.score(_built(self.model(self.chosen(kept))))
             return programs[key]
 
-        least = exact - allowed
         if scored([]) >= least:
             return [], {}, self._scores(exact, scored([]))
         sensitivity = self.sensitivities()
         order = sorted(self.layers, key=lambda name: -sensitivity[name])
         found = fewest_kept(order, scored, least)
+        if len(found.kept) == len(self.layers) and (self.tables or self.storable.intersection(self.layers)):
+            self.tables, self.storable = [], set()  # stored weights may be what is not good enough
+            found = fewest_kept(order, scored, least)
+        self.stored = [name for name in found.kept if name in self.storable]
         if len(found.kept) == len(self.layers):
             self.said.append(f"no choice of quantised layers reaches a drop of {allowed:g}: all stay in float")
             return found.kept, sensitivity, self._scores(exact, exact)
@@ -179,16 +197,15 @@ class Quantizer:
     ) -> QuantizationReport:
         """What has become of each node. rounded: the program between floats, which has inner values by their names."""
         sites = {site["name"]: site for site in self.sites}
-        chosen = set(nodes)
-        inner = self.inner_errors(rounded, [sites[name]["output"] for name in nodes])
+        chosen, stored = {*nodes, *self.tables}, {*self.tables, *self.stored}
+        infos = [node for node in node_infos(self.ready.nodes) if not node.path]
+        inner = self.inner_errors(rounded, [node.outputs[0] for node in infos if node.name in chosen])
         before, after = self._times(self.float_program), self._times(program)
         reasons = self._reasons(chosen, kept, sensitivity)
         rows = []
-        for node in node_infos(self.ready.nodes):
-            if node.path:
-                continue
+        for node in infos:
             site = sites.get(node.name)
-            weights = site["weights"] if site else 0
+            weights = site["weights"] if site else self.table_weights.get(node.name, 0)
             integers = node.name in chosen
             rows.append(
                 QuantizationRow(
@@ -198,10 +215,10 @@ class Quantizer:
                     module=node.module,
                     kept_float=not integers,
                     reason=reasons.get(node.name, ""),
-                    error=inner.get(site["output"]) if site and integers else None,
+                    error=inner[node.outputs[0]] if integers else None,
                     sensitivity=sensitivity.get(node.name),
                     bytes_before=4 * weights,
-                    bytes_after=weights if integers else 4 * weights,
+                    bytes_after=weights if integers or node.name in stored else 4 * weights,
                     ns_before=before.get(node.name),
                     ns_after=after.get(node.name),
                 )
@@ -237,6 +254,8 @@ class Quantizer:
             elif node.name in kept:
                 alone = sensitivity[node.name]
                 reason = f"max_drop={self.options.max_drop!r}: quantised alone it makes an error of {alone:.2g}"
+                if node.name in self.stored:
+                    reason += "; its weights are stored in 8 bits"
             elif not computes:
                 reason = "it computes no floats"
             elif node.name in self.float_only:

@@ -20,7 +20,8 @@ OBSERVERS = ("minmax", "percentile", "mse", "entropy")
 @dataclass(frozen=True, kw_only=True)
 class Int8:
     """Static quantisation to 8-bit integers: weights with a scale for each output channel, other values with one scale
-    and zero point each, which follow from runs on samples.
+    and zero point each, which follow from runs on samples. Tables whose rows are gathered are stored in 8 bits, with a
+    scale for each 64 numbers of a row.
 
     calibration      the samples: arrays by input name, or arrays in the order of the inputs, for each call. A list, a
                      generator, a torch DataLoader; or a function that makes one. It is read once, one sample after the
@@ -36,7 +37,8 @@ class Int8:
                      with max_drop which layers stay in float.
     max_drop         how much less than the float program's the metric may be; "0.5%": of the float program's. Without
                      a metric: the largest error of an output (root mean square over the samples, relative to that of
-                     the output). None: every layer that can be is quantised.
+                     the output). None: every layer that can be is quantised. Layers that stay in float for it keep
+                     their weights in 8 bits where that is good enough.
     progress         shows on a terminal how far the calibration is.
 
     InvalidArgument: a value that is none of these.
