@@ -451,7 +451,7 @@ class Model:
         passes: bool = True,
     ) -> Model:
         """
-        The model with the weights of these nodes as integers, or, with integers=False, as the floats that they stand for. dynamic: products round what they multiply, row by row, and are of integers.
+        The model with the weights of these nodes as integers, or, with integers=False, as the floats that they stand for. dynamic: products round what they multiply, row by row, and are of integers. passes: False where quantized() follows.
         """
     @property
     def constants(self) -> list[dict[str, typing.Any]]: ...
