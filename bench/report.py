@@ -4,6 +4,7 @@
   report.py [NAME...] [--only models|operators] [--engines NAME,...] [--threads 1,2] [--seconds 0.4]
             [--rounds 3] [--repeats 2] [--fresh]
   report.py --gpu [NAME...] [--batch 1,16] [...]     networks on the GPU instead
+  report.py --quantize [CASE...] [...]               quantisers instead: accuracy, size and time (quantize.py)
 
 NAME is a model or an operator, or a pattern ("conv_*"); without any, everything runs. Per model and number of threads
 every engine has a process of its own, pinned alike (one thread to the last processor, more to the last ones), and they
@@ -36,6 +37,8 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import gpu_tables
 import machine
+import quantize
+import quantize_cases
 import tables
 from cases import FOLDER, GPU_CASES, ROOT, TARGETS, of_batch, quantized, written
 from engines import CPU_ENGINES, ENGINES, GPU_ENGINES, NOT_LIMITED
@@ -279,6 +282,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("names", nargs="*", help=f"models ({', '.join(TARGETS)}) and operators, or patterns")
     parser.add_argument("--only", choices=["models", "operators"], help="leave the other part out")
     parser.add_argument("--gpu", action="store_true", help="networks on the GPU, in a table of their own")
+    parser.add_argument("--quantize", action="store_true", help=f"quantisers, on {', '.join(quantize_cases.CASES)}")
     parser.add_argument("--batch", default="1", help="with --gpu: numbers of images, with commas between")
     parser.add_argument("--engines", help=f"of {', '.join(ENGINES)}, with commas between")
     parser.add_argument("--threads", help="numbers of threads, with commas between: 1,2,4; with --gpu all processors")
@@ -289,6 +293,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--fresh", action="store_true", help="do not go on with a run that was broken off")
     parser.add_argument("--list", action="store_true", help="print the names that are chosen, and end")
     options = parser.parse_args(arguments)
+    if options.quantize:
+        for pattern in options.names:
+            if not chosen([pattern], list(quantize_cases.CASES)):
+                parser.error(f"{pattern!r} is none of {', '.join(quantize_cases.CASES)}")
+        picked = chosen(options.names, list(quantize_cases.CASES)) if options.names else []
+        return quantize.main(picked, options.seconds, options.repeats)
     names = options.engines.split(",") if options.engines else GPU_ENGINES if options.gpu else CPU_ENGINES
     for name in names:
         if name not in ENGINES:

@@ -14,6 +14,8 @@ import gpu_tables
 import numpy as np
 import operators
 import pytest
+import quantize
+import quantize_cases
 import report
 import start_up
 import tables
@@ -293,3 +295,50 @@ def test_start_up_without_rivals(tmp_path: Path) -> None:
     assert "pinnace" not in str(start_up.best_rival(model["engines"]))
     assert list((tmp_path / "cache").glob("packed-*.pnc"))
     assert "noise_suppressor_frame" in (tmp_path / "start_up.md").read_text()
+
+
+def test_the_table_of_quantisers() -> None:
+    rows = [
+        {"case": "minilm", "method": "int8", "accuracy": 0.8, "size": 26, "whole": 100, "ms": 1.25},
+        {"case": "minilm", "method": "nncf", "accuracy": 0.933, "size": 25, "whole": 100},
+        {"case": "silero_vad", "method": "nncf", "failed": "cannot | be read"},
+    ]
+    text = quantize.report({"machine": {"processor": "A processor", "date": "2026-01-01"}, "rows": rows})
+    assert text.startswith("A processor, 2026-01-01. Time not measured in 2 of 3 rows")
+    lines = text.splitlines()
+    assert cells(lines, "minilm", 'pinnace, `Int8(observer="minmax")`')[2:] == ["80.0 %", "0.26", "1.25"]
+    assert cells(lines, "minilm", "NNCF, `quantize`, on OpenVINO")[2:] == ["93.3 %", "0.25", "not measured"]
+    assert cells(lines, "silero_vad")[2:] == ["failed: cannot / be read", "", ""]
+    page = quantize.insert(f"before\n{quantize.BEGIN}\nold\n{quantize.END}\nafter\n", text)
+    assert page == f"before\n{quantize.BEGIN}\n{text}\n{quantize.END}\nafter\n"
+    assert quantize.insert(quantize.PAGE.read_text(), text) != quantize.PAGE.read_text()
+    with pytest.raises(ValueError, match="has no place"):
+        quantize.insert("no markers", text)
+
+
+def test_accuracies_of_quantised_models() -> None:
+    vectors = np.random.default_rng(4).standard_normal((12, 6))
+    assert quantize_cases.agreement("minilm", 3 * vectors, vectors) == 1
+    turned = vectors.copy()
+    turned[0] *= -1
+    assert 0 < quantize_cases.agreement("minilm", turned, vectors) < 1
+    speech = np.array([[0.1], [0.9], [0.6], [0.4]])
+    assert quantize_cases.agreement("silero_vad", speech, np.array([[0.2], [0.7], [0.3], [0.4]])) == 0.75
+    assert quantize_cases.agreement("digits_cnn", np.eye(4), np.array([0, 1, 2, 0])) == 0.75
+
+
+def test_a_quantiser_is_measured(tmp_path: Path) -> None:
+    """All of one case in small: written, quantised, run, timed."""
+    environment = os.environ | {"PINNACE_BENCH_FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT / "python")}
+    command = [sys.executable, str(ROOT / "bench" / "quantize_cases.py"), "digits_cnn"]
+    subprocess.run(command, check=True, env=environment, timeout=300)
+    command = [sys.executable, str(ROOT / "bench" / "quantize.py"), "digits_cnn", "int8", "0.05", "0"]
+    done = subprocess.run(command, check=True, env=environment, timeout=300, capture_output=True, text=True)
+    row = json.loads(done.stdout.splitlines()[-1])
+    assert row["accuracy"] > 0.95
+    assert row["size"] < 0.7 * row["whole"]
+    refused = subprocess.run(
+        [sys.executable, str(ROOT / "bench" / "report.py"), "--quantize", "resnet"], capture_output=True, text=True
+    )
+    assert refused.returncode == 2
+    assert "'resnet' is none of digits_cnn" in refused.stderr
