@@ -69,6 +69,12 @@ def _int8(observer: str, controlled: bool = False) -> Callable[[str], Made]:
     return make
 
 
+def _dynamic(case: str) -> Made:
+    import pinnace as pn
+
+    return _ours(case, pn.DynamicInt8())
+
+
 def _weights(bits: int, block: int | None) -> Callable[[str], Made]:
     def make(case: str) -> Made:
         import pinnace as pn
@@ -224,6 +230,7 @@ METHODS: dict[str, Method] = {
     "int8-controlled": Method(
         f'pinnace, `Int8(observer="mse", max_drop={MAX_DROP})`', "", _int8("mse", controlled=True)
     ),
+    "dynamic8": Method("pinnace, `DynamicInt8()`", "", _dynamic, ("digits_cnn", "mobilenet_v2", "minilm")),
     "weights8": Method("pinnace, `WeightOnly(bits=8)`", "", _weights(8, None), _PRODUCTS),
     "weights4": Method(f"pinnace, `WeightOnly(bits=4, block={BLOCK})`", "", _weights(4, BLOCK), _PRODUCTS),
     "onnxruntime": Method("ONNX Runtime, float", "quantize", _onnxruntime),
