@@ -100,9 +100,23 @@ NAMESPACES = {
 }
 
 
+# Models that somebody else quantised: (form, what becomes of it), as tests/python/onnx_quantizers_test.py has them.
+INTEGER, STORED_WEIGHTS = "integer arithmetic", "float arithmetic on stored weights"
+QUANTIZED_FORMS = [
+    ("ONNX: static, QDQ or QOperator, u8u8, u8s8, s8s8, per tensor or channel", INTEGER),
+    ("ONNX: static, QDQ, 16-bit activations, 8-bit weights", f"{STORED_WEIGHTS}; activations rounded as there"),
+    ("ONNX: static, QDQ, 16-bit weights", "float arithmetic; the weights are 16-bit integers in the file"),
+    ("ONNX: static, QDQ, 4-bit weights", STORED_WEIGHTS),
+    ("ONNX: dynamic (`DynamicQuantizeLinear`, `MatMulInteger`, `ConvInteger`)", INTEGER),
+    ("ONNX: `MatMulNBits` of 2, 4 or 8 bits, and the same in QDQ", f"{STORED_WEIGHTS}; activations stay floats"),
+    ("ONNX: `GatherBlockQuantized`", "stored rows, dequantised as they are read"),
+]
+
+
 def imports_page() -> str:
     """docs/imports.md."""
     onnx = importer_tables.onnx_operators()
+    microsoft = importer_tables.onnx_operators("microsoft.inc")
     taken = sorted(name for function, names in onnx.items() if function not in REFUSED for name in names)
     oldest = importer_tables.number("kOldestOpset", "cpp/import/onnx/mapping.h")
     newest = importer_tables.number("kNewestOpset", "cpp/import/onnx/model.cc")
@@ -123,6 +137,11 @@ def imports_page() -> str:
             "application registers (`pn.custom_op`)."
         ),
         _paragraph(_quoted(taken)),
+        _paragraph(
+            "Of onnxruntime's own operators (domain `com.microsoft`), those that its quantisers write: "
+            + _quoted(sorted(name for names in microsoft.values() for name in names))
+            + "."
+        ),
         _paragraph(
             "Refused by name: "
             + "; ".join(f"{_quoted(sorted(onnx[function]))} ({reason})" for function, reason in REFUSED.items())
@@ -149,6 +168,21 @@ def imports_page() -> str:
         "A complex tensor is imported as pairs of real numbers. These operators, views, and operators that only move\n"
         "elements accept them:\n",
         _paragraph(_quoted(rows)),
+        "## Models that are quantised already\n",
+        _paragraph(
+            "They are taken as they are: weights are the integers that the source stores, also in the program's "
+            "file. Products compute in integers, or in float on weights that become floats in the processor's "
+            "cache (16-bit weights, and those of convolutions: when a session is made, on x86-64). What a "
+            "conversion leaves out is in `Model.notes`."
+        ),
+        "| form | what becomes of it |",
+        "|---|---|",
+        *(f"| {form} | {becomes} |" for form, becomes in QUANTIZED_FORMS),
+        "",
+        _paragraph(
+            "A layer's weights become floats if there are at most 1,024 of them, and when a session is made if there "
+            "are at most 4,096. Not taken: `DynamicQuantizeLSTM`."
+        ),
     ]
     return "\n".join(parts)
 

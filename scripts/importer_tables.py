@@ -72,12 +72,10 @@ def onnx_sources(operators: set[str]) -> dict[str, list[str]]:
     return sources
 
 
-def onnx_operators() -> dict[str, list[str]]:
-    """Function of cpp/import/onnx/mappings.inc -> ONNX's operators that it maps."""
+def onnx_operators(table: str = "mappings.inc") -> dict[str, list[str]]:
+    """Function of a table of cpp/import/onnx -> ONNX's operators that it maps."""
     found: dict[str, list[str]] = {}
-    for source, function in re.findall(
-        r"^MAP\((\w+), (\w+)\)", (ROOT / "cpp/import/onnx/mappings.inc").read_text(), re.M
-    ):
+    for source, function in re.findall(r"^MAP\((\w+), (\w+)\)", (ROOT / "cpp/import/onnx" / table).read_text(), re.M):
         found.setdefault(function, []).append(source)
     return found
 

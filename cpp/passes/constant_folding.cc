@@ -13,6 +13,33 @@ namespace {
 /// folded, expand and constant_of_shape to large sizes are not.
 constexpr int64_t kGrowth = 2, kFreeBytes = 1 << 16;
 
+/// Dequantised weights of fewer bytes become floats.
+constexpr int64_t kFewFloats = 1 << 12;
+
+/// For each value, whether nobody but products reads it, as their weights, perhaps transposed.
+std::vector<bool> find_weights(const Graph& graph) {
+  std::vector<bool> weights(graph.values.size(), false), others(graph.values.size(), false);
+  for (ValueId id : graph.outputs) others[static_cast<size_t>(id)] = true;
+  for (size_t k = graph.nodes.size(); k-- > 0;) {
+    const Node& node = *graph.nodes[k];
+    const bool product = node.op == "mat_mul" || node.op == "gemm" || node.op == "conv" || node.op == "conv_transpose";
+    const bool moves = node.op == "transpose" && weights[static_cast<size_t>(node.outputs[0])];
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == kNoValue) continue;
+      const auto id = static_cast<size_t>(node.inputs[i]);
+      ((product && i == 1) || moves ? weights : others)[id] = true;
+    }
+  }
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = weights[i] && !others[i];
+  return weights;
+}
+
+bool stays_integers(const Graph& graph, const Node& node, const std::vector<bool>& weights) {
+  if (node.op != "dequantize_linear" || !weights[static_cast<size_t>(node.outputs[0])]) return false;
+  const TensorType& y = graph.value(node.outputs[0]).type;
+  return y.concrete() && y.bytes() > kFewFloats && dtype_bits(graph.value(node.inputs[0]).type.dtype) <= 16;
+}
+
 Result<bool> fold(Graph& graph, const Node& node, const TypeInference& found, const PassContext& context) {
   const OpDef* op = context.ops.find(node.op);
   if (!op || !op->reference || op->context) return false;
@@ -58,10 +85,16 @@ Result<bool> fold(Graph& graph, const Node& node, const TypeInference& found, co
 
 Result<int> run(Graph& graph, const PassContext& context) {
   PINNACE_ASSIGN(const TypeInference found, infer_what_may_fail(graph, context.ops));
+  const std::vector<bool> weights = find_weights(graph);
+  std::vector<bool> kept(graph.values.size(), false);
   std::vector<bool> dead(graph.nodes.size(), false);
   int changes = 0;
   for (size_t k = 0; k < graph.nodes.size(); ++k) {
     const Node& node = *graph.nodes[k];
+    if (stays_integers(graph, node, weights) || (node.op == "transpose" && kept[static_cast<size_t>(node.inputs[0])])) {
+      kept[static_cast<size_t>(node.outputs[0])] = true;
+      continue;
+    }
     if (found.computed[k]) {
       for (ValueId id : node.outputs) {
         graph.value(id).type = found.types[id];

@@ -7,12 +7,16 @@
 // are constants, f32, per tensor (weights also per channel), without blocks; results i8 or u8; inner values are read
 // nowhere else and leave nowhere; the operator's own rules accept the types. Bound: the float result and the exact one
 // may round to neighbouring integers, so one step of each folded result's scale.
+//
+// A gather of rows of a dequantised table becomes a gather of stored rows, and of their scales and zero points, which
+// are then dequantised: exact, and the table is never dequantised as a whole.
 #include <algorithm>
 #include <cmath>
 #include <utility>
 
 #include "base/dtype_code.h"
 #include "ops/activation.h"
+#include "ops/element.h"
 #include "passes/rewrite.h"
 
 namespace pinnace {
@@ -313,8 +317,74 @@ Result<bool> fold(Rewrite& rewrite, Node& last, const PassContext& context) {
   return true;
 }
 
+/// A constant of integers in bytes: the value itself, one of four bits unpacked, or integers that are cast to it.
+/// kNoValue for others.
+ValueId byte_constant(Rewrite& rewrite, ValueId id, const TensorType& type) {
+  const Node* cast = rewrite.producer(id, "cast");
+  const Value value = rewrite.graph().value(cast ? cast->inputs[0] : id);
+  if (!value.constant || !value.constant->check().ok() || value.type.quantized() || !value.type.concrete()) {
+    return kNoValue;
+  }
+  const bool bytes = is_byte(value.type.dtype), packed = dtypes(value.type.dtype) & (kI4 | kU4);
+  if (!bytes && !packed && !(dtypes(value.type.dtype) & (kI32 | kI64))) return kNoValue;
+  if (bytes && value.type.dtype == type.dtype) return rewrite.add_constant_like(value.name, type, value.constant);
+  std::vector<int8_t> made(static_cast<size_t>(value.type.elements()));
+  const TensorView view{&value.type, const_cast<std::byte*>(value.constant->data())};
+  for (size_t i = 0; i < made.size(); ++i) {
+    const auto at = static_cast<int64_t>(i);
+    made[i] = static_cast<int8_t>(value.type.dtype == DType::kI64 ? view.data<int64_t>()[i] : load_int(view, at));
+  }
+  auto constant = Constant::copy_of(made.data(), made.size());
+  return constant ? rewrite.add_constant_like(str_cat(value.name, ".bytes"), type, *constant) : kNoValue;
+}
+
+/// gather of dequantize_linear of a constant table, along its rows.
+void gather_stored_rows(Rewrite& rewrite, Node& node) {
+  Node* dequantize = rewrite.producer(node.inputs[0], "dequantize_linear");
+  if (!dequantize || int_or(node, "axis", 0) != 0) return;
+  const TensorType table = rewrite.type(dequantize->inputs[0]), result = rewrite.type(node.outputs[0]);
+  const bool is_unsigned = dtypes(table.dtype) & (kU8 | kU4);
+  if (table.rank() != 2 || !table.concrete() || !(dtypes(table.dtype) & (kI8 | kU8 | kI4 | kU4))) return;
+  const ValueId scale = dequantize->inputs[1];
+  const ValueId zero = dequantize->inputs.size() > 2 ? dequantize->inputs[2] : kNoValue;
+  const Value scales = rewrite.graph().value(scale);  // a copy: constants that are added move the graph's values
+  if (!scales.constant || scales.type.quantized()) return;
+  const int64_t block = int_or(*dequantize, "block_size", 0), axis = int_or(*dequantize, "axis", 1);
+  const bool single = scales.type.elements() == 1, along_rows = axis == 1 || axis == -1;
+  if (!single && block > 0 && !along_rows) return;
+  const bool by_row = !single && (block > 0 || !along_rows);
+  const DType dtype = is_unsigned ? DType::kU8 : DType::kI8;
+  const ValueId stored = byte_constant(rewrite, dequantize->inputs[0], {dtype, table.shape, nullptr});
+  if (stored == kNoValue) return;
+  Shape shape = scales.type.shape;
+  if (by_row && block == 0) shape.emplace_back(1);
+  ValueId zeros = kNoValue;
+  if (zero != kNoValue) {
+    zeros = byte_constant(rewrite, zero, {dtype, shape, nullptr});
+    if (zeros == kNoValue) return;
+  }
+  const TensorType scale_type{scales.type.dtype, shape, nullptr};
+  const ValueId scale_rows = rewrite.add_constant_like(scales.name, scale_type, scales.constant);
+  const std::string name = rewrite.graph().value(node.outputs[0]).name;
+  const auto rows_of = [&](ValueId from, std::string_view suffix) {
+    TensorType type{rewrite.type(from).dtype, result.shape, nullptr};
+    type.shape.back() = rewrite.type(from).shape[1];
+    return rewrite.insert_before(node, "gather", {from, node.inputs[1]}, {}, std::move(type), str_cat(name, suffix));
+  };
+  std::vector<ValueId> inputs = {rows_of(stored, ".integers"), by_row ? rows_of(scale_rows, ".scales") : scale_rows};
+  if (zeros != kNoValue) inputs.push_back(by_row ? rows_of(zeros, ".zero_points") : zeros);
+  decltype(Node::attrs) attrs;
+  if (!single) attrs.emplace_back("axis", static_cast<int64_t>(result.rank() - 1));
+  if (by_row) attrs.emplace_back("block_size", block > 0 ? block : table.shape[1].size);
+  if (const Attr* to = dequantize->attr("output_dtype")) attrs.emplace_back("output_dtype", *to);
+  rewrite.replace(node, "dequantize_linear", std::move(inputs), std::move(attrs), node.source);
+}
+
 Result<int> run(Graph& graph, const PassContext& context) {
   Rewrite rewrite(graph, context);
+  for (Node* node : rewrite.nodes()) {
+    if (rewrite.alive(node) && node->op == "gather") gather_stored_rows(rewrite, *node);
+  }
   for (Node* node : rewrite.nodes()) {
     if (rewrite.alive(node) && node->op == "quantize_linear") PINNACE_TRY(fold(rewrite, *node, context).status());
   }

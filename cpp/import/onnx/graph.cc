@@ -237,6 +237,10 @@ Status map_node(Scope& scope, SourceNode& node, bool checked_only) {
   }
   if (!domain.empty()) {
     const OpDef* op = import.options.ops.find(str_cat(domain, ".", proto.op_type()));
+    if (!op && domain == "com.microsoft") {
+      if (const MapFn own = find_microsoft_mapping(proto.op_type())) return checked_only ? Status() : own(node);
+      return refuse("operator of onnxruntime's own is not supported", proto.op_type());
+    }
     if (!op) return refuse("domain has no operators in this build", domain);
     return checked_only ? Status() : map_custom(node, *op);
   }

@@ -105,6 +105,8 @@ Status map_flex_attention(SourceNode& node);
 using MapFn = Status (*)(SourceNode& node);
 /// The function for an operator of the standard domain, or null.
 MapFn find_mapping(std::string_view op_type);
+/// The function for an operator of domain com.microsoft, or null.
+MapFn find_microsoft_mapping(std::string_view op_type);
 
 /// True if the function takes sequences and optional values (Listed); others are given tensors only.
 bool takes_listed(MapFn map);
@@ -121,9 +123,10 @@ Status map_generic(SourceNode& node);
 /// As map_generic, with other inputs, attributes that are already converted, and without those that `skip` lists.
 Status map_as(SourceNode& node, std::string_view op, std::vector<ValueId> inputs, Attrs attrs = {}, Names skip = {});
 
-// One per entry of mappings.inc.
+// One per entry of mappings.inc and microsoft.inc.
 #define MAP(op_type, function) Status map_##function(SourceNode& node);
 #include "import/onnx/mappings.inc"
+#include "import/onnx/microsoft.inc"
 #undef MAP
 
 }  // namespace pinnace::onnx

@@ -1,12 +1,11 @@
 // QLinear operators as dequantise, operate, quantise. The pass fold_quantization makes operators on quantised types of
 // them, as of any model that is written that way.
+#include "import/onnx/quantized.h"
+
 #include <algorithm>
 
-#include "import/onnx/mapping.h"
-
 namespace pinnace::onnx {
-namespace {
-/// real = (q - zero) * scale. Scales with one dimension belong to `axis`.
+
 Result<ValueId> dequantize(SourceNode& node, ValueId q, ValueId scale, ValueId zero, int64_t axis) {
   PINNACE_ASSIGN(scale, node.as_scalar(scale));
   if (zero != kNoValue) {
@@ -16,7 +15,14 @@ Result<ValueId> dequantize(SourceNode& node, ValueId q, ValueId scale, ValueId z
   if (node.type(scale).rank() == 1) attrs.emplace_back("axis", axis);
   return node.emit("dequantize_linear", {q, scale, zero}, std::move(attrs));
 }
-}  // namespace
+
+Status quantize(SourceNode& node, ValueId y, ValueId scale, ValueId zero) {
+  PINNACE_ASSIGN(scale, node.as_scalar(scale));
+  if (zero != kNoValue) {
+    PINNACE_ASSIGN(zero, node.as_scalar(zero));
+  }
+  return node.finish("quantize_linear", {y, scale, zero});
+}
 
 /// quantize_linear, dequantize_linear. A scale with one element is for the whole tensor, whatever its rank; where the
 /// axis itself has one element, both readings are the same and nothing is changed.
@@ -49,9 +55,7 @@ Status map_q_linear_conv(SourceNode& node) {
   PINNACE_ASSIGN(const OpDef* conv, node.find("conv"));
   PINNACE_ASSIGN(Attrs attrs, convert_attributes(node, *conv));
   PINNACE_ASSIGN(const ValueId y, node.emit("conv", std::move(inputs), std::move(attrs)));
-  PINNACE_ASSIGN(const ValueId scale, node.as_scalar(node.in(6)));
-  PINNACE_ASSIGN(const ValueId zero, node.as_scalar(node.in(7)));
-  return node.finish("quantize_linear", {y, scale, zero});
+  return quantize(node, y, node.in(6), node.in(7));
 }
 
 /// Inputs: a, its scale and zero point, b and its, y's. Scales are one, one per row of a, or one per column of b.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import mmap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from pinnace.sources.onnx_evaluator import evaluator
 from pinnace.sources.onnx_float64 import double_model
 from pinnace.types import Array
 
+_ACCURACY = "accuracy_level"
 _REASON = 200  # characters: metadata has such values
 
 
@@ -156,6 +159,10 @@ class OnnxSource:
         open_regular(path).close()  # what reads it next would wait at a pipe
         if self._evaluate:
             return self._evaluator(path)
+        if _names_accuracy(path):
+            onnx = import_package("onnx")
+            with open_regular(path) as file:
+                return self._open_changed(onnx.load_model_from_string(file.read()))
         return self._runtime(path, {})
 
     def _open_changed(self, model: Any) -> tuple[Any, list[str]]:
@@ -166,6 +173,7 @@ class OnnxSource:
 
             load_external_data_for_model(model, folder)
             return self._evaluator(model)
+        _keep_activations(model.graph)
         return self._runtime(
             model.SerializeToString(), {"session.model_external_initializers_file_folder_path": folder}
         )
@@ -207,6 +215,27 @@ class OnnxSource:
     def _call(session: Any, names: list[str], inputs: Sequence[Array]) -> list[Array]:
         with np.errstate(all="ignore"):  # of the evaluator: what overflows shows in the results
             return [np.asarray(o) for o in session.run(None, dict(zip(names, inputs, strict=True)))]
+
+
+def _names_accuracy(path: str) -> bool:
+    """Whether the file has the attribute that lets onnxruntime round activations on the way."""
+    with (
+        open_regular(path) as file,
+        contextlib.suppress(ValueError, OSError),  # an empty file cannot be mapped
+        mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
+    ):
+        return data.find(_ACCURACY.encode()) >= 0
+    return False
+
+
+def _keep_activations(graph: Any) -> None:
+    """MatMulNBits on activations as they are: what accuracy_level allows beside depends on the processor."""
+    for node in graph.node:
+        for attribute in list(node.attribute):
+            if attribute.name == _ACCURACY and node.op_type == "MatMulNBits":
+                node.attribute.remove(attribute)
+            elif attribute.HasField("g"):
+                _keep_activations(attribute.g)
 
 
 def _evaluator_name() -> str:

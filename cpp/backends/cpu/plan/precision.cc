@@ -1,7 +1,7 @@
 // One walk over the segment in order. A value may have a version in another type, float32 of halves or halves of
 // float32, once a node computes or reads it so; casts stand where a reader wants the version that is not there. Nodes
-// that only move elements follow their operand. Weights of convolutions that are stored as integers become float32
-// constants, as their kernels pack constants alone.
+// that only move elements follow their operand. Weights of convolutions that are stored as integers, and those of
+// products that are stored in 16 bits, become float32 constants, as their kernels pack constants alone.
 #include "backends/cpu/plan/precision.h"
 
 #include <algorithm>
@@ -62,7 +62,8 @@ class PrecisionLegalization {
   const Node& node_at(size_t i) const { return *segment_.graph.nodes[static_cast<size_t>(segment_.nodes[i])]; }
   bool dequantizes() const { return !first_reader_.empty(); }
 
-  /// Finds the nodes of the segment that make float32 weights of convolutions, and nothing else, from constants.
+  /// Finds the nodes of the segment that make float32 weights of convolutions, or of products from 16-bit integers, and
+  /// nothing else, from constants.
   void find_dequantized() {
 #if defined(__x86_64__)
     if (mode_.for_arm64) return;
@@ -81,14 +82,21 @@ class PrecisionLegalization {
       candidate_of[static_cast<size_t>(id)] = i + 1;
     }
     if (candidate_of.empty()) return;
+    // Products read integers of up to 8 bits as they are (mat_mul_weights_f32.cc).
+    const auto has_wide_integers = [&](size_t candidate) {
+      if (candidate == 0) return false;
+      const auto id = static_cast<size_t>(node_at(candidate - 1).inputs[0]);
+      return dtype_bits(segment_.type_inference.types[id].dtype) == 16;
+    };
     std::vector<size_t> first_reader(data.size(), segment_.nodes.size());
     for (size_t i = 0; i < segment_.nodes.size(); ++i) {
       const Node& reader = node_at(i);
       const bool convolves = reader.op == "conv" || reader.op == "conv_transpose";
+      const bool multiplies = reader.op == "mat_mul" || reader.op == "gemm";
       for (size_t k = 0; k < reader.inputs.size(); ++k) {
         if (reader.inputs[k] == kNoValue) continue;
         const auto id = static_cast<size_t>(reader.inputs[k]);
-        if (!convolves || k == 0) candidate_of[id] = 0;
+        if (k == 0 || !(convolves || (multiplies && has_wide_integers(candidate_of[id])))) candidate_of[id] = 0;
         first_reader[id] = std::min(first_reader[id], i);
       }
     }

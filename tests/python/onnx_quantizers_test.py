@@ -1,0 +1,344 @@
+"""What onnxruntime's quantisers write, with its own operators (domain com.microsoft): each form converts, is verified
+against onnxruntime, keeps its integers in the file and computes with them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pinnace as pn
+import pytest
+import torch
+from onnx import TensorProto, helper, numpy_helper
+from onnxruntime.quantization import (
+    CalibrationDataReader,
+    QuantFormat,
+    QuantType,
+    quant_pre_process,
+    quantize_dynamic,
+    quantize_static,
+)
+from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
+from quantized_forms import STORED, became, convolutions, elements, two
+from torch import nn
+
+Array = np.ndarray[Any, Any]
+
+
+class One(CalibrationDataReader):  # type: ignore[misc]
+    def __init__(self, x: torch.Tensor) -> None:
+        self.left = [{"x": x.numpy()}]
+
+    def get_next(self) -> dict[str, Array] | None:
+        return self.left.pop() if self.left else None
+
+
+def exported(module: nn.Module, x: torch.Tensor, folder: Path, opset: int = 17) -> Path:
+    path = folder / "float.onnx"
+    torch.onnx.export(module, (x,), path, dynamo=False, opset_version=17, input_names=["x"])
+    if opset > 17:
+        onnx.save(onnx.version_converter.convert_version(onnx.load(path), opset), path)
+    return path
+
+
+def static(module: nn.Module, x: torch.Tensor, folder: Path, opset: int = 17, **options: Any) -> Path:
+    path = exported(module, x, folder, opset)
+    quant_pre_process(path, folder / "shapes.onnx")
+    quantize_static(folder / "shapes.onnx", folder / "quantised.onnx", One(x), **options)
+    return folder / "quantised.onnx"
+
+
+BYTES = {"u8u8": ("QUInt8", "QUInt8"), "u8s8": ("QUInt8", "QInt8"), "s8s8": ("QInt8", "QInt8")}
+
+
+@pytest.mark.parametrize("channels", [False, True], ids=["tensor", "channel"])
+@pytest.mark.parametrize("form", ["QDQ", "QOperator"])
+@pytest.mark.parametrize("types", BYTES)
+def test_static(types: str, form: str, channels: bool, tmp_path: Path) -> None:
+    activations, weights = (getattr(QuantType, name) for name in BYTES[types])
+    for make in (two, convolutions):
+        module, x = make()
+        path = static(
+            module,
+            x,
+            tmp_path,
+            quant_format=getattr(QuantFormat, form),
+            activation_type=activations,
+            weight_type=weights,
+            per_channel=channels,
+        )
+        became(path, (x,), tmp_path).assert_integers(elements(module))
+
+
+@pytest.mark.parametrize("weights", ["QInt8", "QInt16"])
+@pytest.mark.parametrize("own", [False, True], ids=["opset 21", "com.microsoft"])
+def test_16_bit_activations(own: bool, weights: str, tmp_path: Path) -> None:
+    """Products in float, whose weights are stored as integers."""
+    module, x = two()
+    path = static(
+        module,
+        x,
+        tmp_path,
+        opset=17 if own else 21,
+        quant_format=QuantFormat.QDQ,
+        activation_type=QuantType.QUInt16,
+        weight_type=getattr(QuantType, weights),
+        extra_options={"UseQDQContribOps": own},
+    )
+    made = became(path, (x,), tmp_path)
+    if weights == "QInt8":
+        made.assert_stored(elements(module))
+    assert made.constant_bytes < 1.1 * elements(module) * (1 if weights == "QInt8" else 2)
+    assert any(k.startswith("quantize_i16") for k in made.kernels)
+
+
+@pytest.mark.parametrize("weights", ["QInt4", "QUInt4"])
+def test_static_with_weights_of_4_bits(weights: str, tmp_path: Path) -> None:
+    module, x = two()
+    options = {"activation_type": QuantType.QUInt8, "weight_type": getattr(QuantType, weights)}
+    path = static(module, x, tmp_path, opset=21, quant_format=QuantFormat.QDQ, **options)
+    became(path, (x,), tmp_path).assert_stored(elements(module), bits=4)
+
+
+@pytest.mark.parametrize("channels", [False, True], ids=["tensor", "channel"])
+@pytest.mark.parametrize("weights", ["QInt8", "QUInt8"])
+def test_dynamic(weights: str, channels: bool, tmp_path: Path) -> None:
+    module, x = two()
+    path = exported(module, x, tmp_path)
+    quantize_dynamic(path, tmp_path / "q.onnx", weight_type=getattr(QuantType, weights), per_channel=channels)
+    became(tmp_path / "q.onnx", (x,), tmp_path).assert_integers(elements(module))
+
+
+def blocked(module: nn.Module, x: torch.Tensor, folder: Path, **options: Any) -> Path:
+    form = QuantFormat.QDQ if options.pop("qdq", False) else QuantFormat.QOperator
+    model = onnx.load(exported(module, x, folder, 21))
+    quantizer = MatMulNBitsQuantizer(model, algo_config=DefaultWeightOnlyQuantConfig(quant_format=form, **options))
+    quantizer.process()
+    quantizer.model.save_model_to_file(str(folder / "blocked.onnx"), False)
+    return folder / "blocked.onnx"
+
+
+@pytest.mark.parametrize("qdq", [False, True], ids=["MatMulNBits", "QDQ"])
+@pytest.mark.parametrize("symmetric", [True, False], ids=["symmetric", "zero points"])
+@pytest.mark.parametrize("block", [32, 128])
+def test_weights_of_4_bits_in_blocks(block: int, symmetric: bool, qdq: bool, tmp_path: Path) -> None:
+    """Blocks of 128 of 96 and 192 rows: the last is cut."""
+    module, x = two()
+    path = blocked(module, x[None], tmp_path, block_size=block, is_symmetric=symmetric, qdq=qdq)
+    made = became(path, (x[None],), tmp_path)
+    made.assert_stored(elements(module), bits=4)
+
+
+def test_blocks_of_8_bits(tmp_path: Path) -> None:
+    module, x = two()
+    made = became(blocked(module, x[None], tmp_path, block_size=32, is_symmetric=True, bits=8), (x[None],), tmp_path)
+    made.assert_stored(elements(module))
+
+
+def test_activations_that_may_be_rounded_are_not(tmp_path: Path) -> None:
+    """accuracy_level 4: onnxruntime rounds activations to int8; here they stay, and the note says so."""
+    module, x = two()
+    path = blocked(module, x[None], tmp_path, block_size=32, is_symmetric=True, accuracy_level=4)
+    made = became(path, (x[None],), tmp_path)
+    made.assert_stored(elements(module), bits=4)
+    assert any("accuracy_level" in note for note in made.notes)
+
+
+@pytest.mark.parametrize("symmetric", [True, False], ids=["symmetric", "zero points"])
+def test_rows_of_4_bits(symmetric: bool, tmp_path: Path) -> None:
+    """GatherBlockQuantized: rows are unpacked and dequantised as they are read."""
+    torch.manual_seed(3)
+    module = nn.Sequential(nn.Embedding(500, 96), nn.Linear(96, 64)).eval()
+    places = torch.randint(0, 500, (2, 7))
+    path = blocked(
+        module, places, tmp_path, block_size=32, is_symmetric=symmetric, op_types_to_quantize=("MatMul", "Gather")
+    )
+    made = became(path, (places,), tmp_path)
+    assert made.constant_bytes < 0.8 * elements(module)
+    assert made.products() == set(STORED)
+
+
+# ------------------------------------------------------------------------------------------------ by ONNX's functions
+
+
+def model(nodes: list[Any], inputs: dict[str, Array], constants: dict[str, Any], kind: int, folder: Path) -> Path:
+    declared = [
+        helper.make_tensor_value_info(n, helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in inputs.items()
+    ]
+    graph = helper.make_graph(
+        nodes,
+        "g",
+        declared,
+        [helper.make_tensor_value_info("y", kind, None)],
+        [numpy_helper.from_array(np.asarray(a), n) for n, a in constants.items()],
+    )
+    sets = [helper.make_opsetid("", 21), helper.make_opsetid("com.microsoft", 1)]
+    onnx.save(helper.make_model(graph, opset_imports=sets, ir_version=10), folder / "m.onnx")
+    return folder / "m.onnx"
+
+
+def ours(path: Path, inputs: dict[str, Array]) -> Array:
+    (y,) = pn.Session(pn.load(path).build(verify=False)).run(inputs).values()
+    return np.array(y)
+
+
+RANDOM = np.random.default_rng(5)
+XS, YS = np.float32(0.0517), np.float32(0.0431)
+SCALES = {"xs": XS, "xz": np.uint8(120), "ys": YS, "yz": np.uint8(7)}
+
+
+def real(q: Array, scale: Any, zero: Any) -> Array:
+    return (q.astype(np.float64) - np.float64(zero)) * np.float64(scale)
+
+
+def stored(r: Array, scale: Any, zero: Any) -> Array:
+    return np.clip(np.rint(r / np.float64(scale)) + np.float64(zero), 0, 255).astype(np.uint8)
+
+
+UNARY: dict[str, tuple[Any, dict[str, Any]]] = {
+    "QLinearSigmoid": (lambda r: 1 / (1 + np.exp(-r)), {}),
+    "QLinearLeakyRelu": (lambda r: np.where(r < 0, 0.01 * r, r), {}),
+    "QLinearSoftmax": (
+        lambda r: np.exp(r - r.max(-1, keepdims=True)) / np.exp(r - r.max(-1, keepdims=True)).sum(-1, keepdims=True),
+        {"opset": 13, "axis": -1},
+    ),
+    "QLinearGlobalAveragePool": (lambda r: r.mean((2, 3), keepdims=True), {}),
+    "QLinearReduceMean": (lambda r: r.mean(1), {"axes": [1], "keepdims": 0}),
+    "QLinearAveragePool": (
+        lambda r: r.reshape(2, 3, 2, 2, 2, 2).mean((3, 5)),
+        {"kernel_shape": [2, 2], "strides": [2, 2]},
+    ),
+}
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_operators_of_one_operand(op: str, tmp_path: Path) -> None:
+    f, attributes = UNARY[op]
+    x = RANDOM.integers(0, 256, (2, 3, 4, 4)).astype(np.uint8)
+    node = helper.make_node(op, ["x", "xs", "xz", "ys", "yz"], ["y"], domain="com.microsoft", **attributes)
+    got = ours(model([node], {"x": x}, SCALES, TensorProto.UINT8, tmp_path), {"x": x})
+    want = stored(f(real(x, XS, 120)), YS, 7)
+    assert got.shape == want.shape
+    assert np.abs(got.astype(int) - want.astype(int)).max() <= 1
+    assert (got != want).mean() < 0.05
+
+
+def test_where_concat_and_gemm(tmp_path: Path) -> None:
+    x = RANDOM.integers(0, 256, (4, 6)).astype(np.uint8)
+    w = RANDOM.integers(-128, 128, (5, 6)).astype(np.int8)
+    where = helper.make_node(
+        "QLinearWhere", ["c", "x", "xs", "xz", "x", "ys", "yz", "ys", "yz"], ["y"], domain="com.microsoft"
+    )
+    chosen = RANDOM.integers(0, 2, (4, 6)).astype(bool)
+    got = ours(model([where], {"c": chosen, "x": x}, SCALES, TensorProto.UINT8, tmp_path), {"c": chosen, "x": x})
+    want = stored(np.where(chosen, real(x, XS, 120), real(x, YS, 7)), YS, 7)
+    assert np.abs(got.astype(int) - want.astype(int)).max() <= 1
+    concat = helper.make_node(
+        "QLinearConcat", ["ys", "yz", "x", "xs", "xz", "x", "ys", "yz"], ["y"], domain="com.microsoft", axis=1
+    )
+    got = ours(model([concat], {"x": x}, SCALES, TensorProto.UINT8, tmp_path), {"x": x})
+    want = np.concatenate([stored(real(x, XS, 120), YS, 7), x], 1)
+    assert np.abs(got.astype(int) - want.astype(int)).max() <= 1
+    bias = RANDOM.integers(-999, 999, 5).astype(np.int32)
+    constants: dict[str, Any] = {
+        **SCALES,
+        "w": w,
+        "ws": (RANDOM.random(5) * 0.02).astype(np.float32),
+        "wz": np.zeros(5, np.int8),
+    }
+    gemm = helper.make_node(
+        "QGemm", ["x", "xs", "xz", "w", "ws", "wz", "b"], ["y"], domain="com.microsoft", transB=1, alpha=0.5
+    )
+    got = ours(model([gemm], {"x": x}, {**constants, "b": bias}, TensorProto.FLOAT, tmp_path), {"x": x})
+    ws = constants["ws"].astype(np.float64)
+    want = 0.5 * (real(x, XS, 120) @ (w * ws[:, None]).T + bias * np.float64(XS) * ws)
+    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("bias", [False, True])
+def test_dynamic_products(bias: bool, tmp_path: Path) -> None:
+    x = RANDOM.standard_normal((4, 6)).astype(np.float32)
+    w = RANDOM.integers(-128, 128, (6, 5)).astype(np.int8)
+    b = RANDOM.standard_normal(5).astype(np.float32)
+    constants: dict[str, Any] = {"w": w, "ws": np.float32(0.01), "wz": np.int8(0), "b": b}
+    names = ["x", "w", "ws", "wz"] + ["b"] * bias
+    node = helper.make_node("DynamicQuantizeMatMul", names, ["y"], domain="com.microsoft")
+    got = ours(model([node], {"x": x}, constants, TensorProto.FLOAT, tmp_path), {"x": x})
+    np.testing.assert_allclose(got, x @ (w * np.float32(0.01)) + (b if bias else 0), atol=0.1)
+    q = RANDOM.integers(0, 256, (4, 6)).astype(np.uint8)
+    names = ["q", "w", "xs", "ws", "xz", "wz"] + ["b"] * bias
+    node = helper.make_node("MatMulIntegerToFloat", names, ["y"], domain="com.microsoft")
+    path = model(
+        [node], {"q": q}, {**constants, "xs": np.float32(0.05), "xz": np.uint8(9)}, TensorProto.FLOAT, tmp_path
+    )
+    want = real(q, 0.05, 9) @ real(w, 0.01, 0) + (b if bias else 0)
+    np.testing.assert_allclose(ours(path, {"q": q}), want, rtol=1e-4, atol=1e-4)
+
+
+BLOCKED = {"K": 40, "N": 3, "bits": 4, "block_size": 32}
+
+
+def blocks(folder: Path, zeros: Array | None = None, extra: dict[str, Array] | None = None, **changes: Any) -> Path:
+    """MatMulNBits of 40 rows in blocks of 32; `zeros` are its zero points."""
+    attributes = {**BLOCKED, **changes}
+    constants: dict[str, Any] = {
+        "b": np.arange(3 * 2 * 16).astype(np.uint8).reshape(3, 2, 16),
+        "s": np.full(6, 0.5, np.float32),
+    }
+    names = ["x", "b", "s"]
+    if zeros is not None:
+        constants["z"] = zeros
+        names.append("z")
+    if extra:
+        constants.update(extra)
+        names += [""] * (4 - len(names)) + list(extra)
+    node = helper.make_node("MatMulNBits", names, ["y"], domain="com.microsoft", **attributes)
+    return model([node], {"x": np.eye(40, dtype=np.float32)}, constants, TensorProto.FLOAT, folder)
+
+
+def weights_of_blocks(zeros: Array) -> Array:
+    """The same by the definition: [N, K], zeros [N, 2]."""
+    data = np.arange(3 * 2 * 16).astype(np.uint8).reshape(3, 32)
+    q = np.stack([data & 15, data >> 4], -1).reshape(3, 64)[:, :40].astype(np.float32)
+    real_weights: Array = (q - np.repeat(zeros, 32, 1)[:, :40]) * np.float32(0.5)
+    return real_weights
+
+
+def test_matmul_of_blocks_by_its_definition(tmp_path: Path) -> None:
+    """Zero points that are left out, packed, and floats."""
+    x = {"x": np.eye(40, dtype=np.float32)}
+    zeros = np.array([[1, 2], [3, 4], [15, 0]], np.float32)
+    packed = np.array([0x21, 0x43, 0x0F], np.uint8)
+    np.testing.assert_array_equal(ours(blocks(tmp_path), x), weights_of_blocks(np.full((3, 2), 8, np.float32)).T)
+    np.testing.assert_array_equal(ours(blocks(tmp_path, packed), x), weights_of_blocks(zeros).T)
+    np.testing.assert_array_equal(ours(blocks(tmp_path, zeros), x), weights_of_blocks(zeros).T)
+    order = {"g": (np.arange(40) // 32).astype(np.int32)}
+    np.testing.assert_array_equal(ours(blocks(tmp_path, zeros, order), x), weights_of_blocks(zeros).T)
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"bits": 3}, "bits must be 2, 4 or 8: 3"),
+        ({"block_size": 24}, "block_size must be a power of 2 from 16: 24"),
+        ({"K": 0}, "K and N must be positive: 0 and 3"),
+        ({"N": 4}, "B must be 128 elements of type uint8"),
+        ({"weight_prepacked": 1}, "weights are in the order of one device's kernels: 1"),
+        ({"zeros": np.full((3, 2), 2.5, np.float32)}, "zero points must be whole numbers of 4 bits: 2.5"),
+        ({"zeros": np.zeros(2, np.uint8)}, "zero points must be 3 elements of type uint8"),
+        ({"extra": {"g": np.zeros(40, np.int32)}}, "in another order than their blocks"),
+    ],
+)
+def test_refused_blocks(changes: dict[str, Any], rule: str, tmp_path: Path) -> None:
+    with pytest.raises(pn.ConversionError, match=rule):
+        pn.load(blocks(tmp_path, **changes))
+
+
+def test_other_operators_of_that_domain_are_refused_by_name(tmp_path: Path) -> None:
+    node = helper.make_node("FusedMatMul", ["x", "x"], ["y"], domain="com.microsoft")
+    x = np.eye(4, dtype=np.float32)
+    with pytest.raises(pn.ConversionError, match="FusedMatMul"):
+        pn.load(model([node], {"x": x}, {}, TensorProto.FLOAT, tmp_path))
