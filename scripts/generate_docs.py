@@ -94,15 +94,32 @@ REFUSED = {"absent": "they are for text and image files", "random": "random numb
 NAMESPACES = {
     "aten": "ATen",
     "torchvision": "torchvision",
+    "torchao": "torchao",
     "quantized_decomposed": "Quantised models (PT2E), `quantized_decomposed`",
     "higher_order": "Control flow, `higher_order`",
     "prims": "`prims`",
 }
 
 
-# Models that somebody else quantised: (form, what becomes of it), as tests/python/onnx_quantizers_test.py has them.
+# Models that somebody else quantised: (form, what becomes of it). PyTorch's rows are what
+# tests/python/torch_quantizers_test.py converts, ONNX's those of tests/python/onnx_quantizers_test.py.
 INTEGER, STORED_WEIGHTS = "integer arithmetic", "float arithmetic on stored weights"
 QUANTIZED_FORMS = [
+    ("PyTorch: torchao `Int8WeightOnlyConfig`", STORED_WEIGHTS),
+    ("PyTorch: torchao `IntxWeightOnlyConfig`, 8 bits", STORED_WEIGHTS),
+    ("PyTorch: torchao `IntxWeightOnlyConfig`, 4 bits", f"{STORED_WEIGHTS}, two in a byte"),
+    ("PyTorch: torchao `Int8DynamicActivationInt8WeightConfig`", INTEGER),
+    (
+        "PyTorch: torchao `Int8DynamicActivationIntxWeightConfig`, 4 bits",
+        f"{STORED_WEIGHTS}, two in a byte; activations rounded as there",
+    ),
+    ("PyTorch: PT2E, `XNNPACKQuantizer`, static", INTEGER),
+    ("PyTorch: PT2E, `XNNPACKQuantizer`, trained (QAT)", INTEGER),
+    ("PyTorch: PT2E, `XNNPACKQuantizer`, dynamic", f"{STORED_WEIGHTS}; activations rounded as there"),
+    (
+        "PyTorch: PT2E, `X86InductorQuantizer`, static and dynamic",
+        f"{STORED_WEIGHTS}; activations rounded as there; convolutions in integers if their results are quantised",
+    ),
     ("ONNX: static, QDQ or QOperator, u8u8, u8s8, s8s8, per tensor or channel", INTEGER),
     ("ONNX: static, QDQ, 16-bit activations, 8-bit weights", f"{STORED_WEIGHTS}; activations rounded as there"),
     ("ONNX: static, QDQ, 16-bit weights", "float arithmetic; the weights are 16-bit integers in the file"),
@@ -181,7 +198,8 @@ def imports_page() -> str:
         "",
         _paragraph(
             "A layer's weights become floats if there are at most 1,024 of them, and when a session is made if there "
-            "are at most 4,096. Not taken: `DynamicQuantizeLSTM`."
+            "are at most 4,096. Not taken: torchao's weights that are packed for one kind of GPU, and "
+            "`DynamicQuantizeLSTM`."
         ),
     ]
     return "\n".join(parts)

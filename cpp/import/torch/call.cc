@@ -178,6 +178,11 @@ std::optional<std::vector<int64_t>> Call::known_ints(ValueId id) const {
   return list;
 }
 
+ConstantPtr Call::known(ValueId id) const {
+  const ConstantPtr data = id == kNoValue ? nullptr : builder_.type_inference.data[static_cast<size_t>(id)];
+  return data && data->check().ok() ? data : nullptr;
+}
+
 DType Call::promote(std::span<const Operand> operands) {
   std::optional<DType> with_dims, without, numbers;
   const auto join = [](std::optional<DType>& to, DType dtype) { to = to ? promote_pair(*to, dtype) : dtype; };
@@ -251,6 +256,13 @@ ValueId Call::constant_floats(const std::vector<float>& values, const Shape& sha
   if (!ok()) return kNoValue;
   auto id = builder_.constant(DType::kF32, shape, values.data(), values.size() * sizeof(float),
                               scope_.part_name(node_, "numbers"));
+  if (!id) fail(id.status());
+  return id ? *id : kNoValue;
+}
+
+ValueId Call::constant_bytes(const std::vector<uint8_t>& values, DType dtype, const Shape& shape) {
+  if (!ok()) return kNoValue;
+  auto id = builder_.constant(dtype, shape, values.data(), values.size(), scope_.part_name(node_, "bytes"));
   if (!id) fail(id.status());
   return id ? *id : kNoValue;
 }

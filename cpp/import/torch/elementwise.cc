@@ -316,11 +316,23 @@ void map_nan_to_num(Call& c) {
 }
 
 // Other element type, other device, or nothing: one operator in PyTorch.
+/// A constant matrix of bytes, or the transpose of one: weights, whose form as floats products make by themselves, if a
+/// dequantize_linear of scale 1 says so.
+bool is_stored_matrix(Call& c, ValueId x) {
+  if (!c.ok() || (c.dtype_of(x) != DType::kI8 && c.dtype_of(x) != DType::kU8) || c.rank(x) != 2) return false;
+  if (c.known(x)) return true;
+  const auto& nodes = c.builder().graph.nodes;
+  const auto maker = std::find_if(nodes.rbegin(), nodes.rend(), [&](const auto& n) { return n->outputs[0] == x; });
+  return maker != nodes.rend() && (*maker)->op == "transpose" && c.known((*maker)->inputs[0]);
+}
+
 void map_to(Call& c) {
   const ValueId x = c.tensor("self");
   c.ignore(
       {"dtype", "other", "device", "layout", "pin_memory", "non_blocking", "copy", "memory_format", "dtype_layout"});
-  const ValueId y = c.cast(x, c.out_dtype());
+  const ValueId y = is_stored_matrix(c, x) && c.out_dtype() == DType::kF32
+                        ? c.add("dequantize_linear", {x, c.constant(1, DType::kF32)})
+                        : c.cast(x, c.out_dtype());
   const bool copy = c.parameter() == "copy" || c.boolean("copy", false);
   if (y == x && !copy) c.shares(Sharing::kSame);
   c.output(y);

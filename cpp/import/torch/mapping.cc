@@ -29,7 +29,7 @@ const Mapping* find_mapping(std::string_view target) {
       convolution_mappings, attention_mappings,  normalization_mappings, pooling_mappings,  recurrent_mappings,
       symbolic_mappings,    quantized_mappings,  control_flow_mappings,  vision_mappings,   special_mappings,
       combine_mappings,     ordering_mappings,   scatter_mappings,       image_mappings,    loss_mappings,
-      linalg_mappings,      spectral_mappings};
+      linalg_mappings,      spectral_mappings,   torchao_mappings};
   return find_in(kFamilies, target);
 }
 

@@ -108,6 +108,8 @@ class Call {
   bool reads(size_t output) const;
   int out_rank(size_t output = 0) const { return meta(output) ? static_cast<int>(meta(output)->sizes.size()) : 0; }
   std::optional<std::vector<int64_t>> known_ints(ValueId id) const;
+  /// Contents of a constant; null of what is computed or given.
+  ConstantPtr known(ValueId id) const;
 
   // -------------------------------------------------------------------------------------------------- emission
   ValueId add(std::string_view op, std::vector<ValueId> inputs, AttrList attrs = {});
@@ -119,6 +121,8 @@ class Call {
   ValueId constant_int(int64_t value, DType dtype = DType::kI64, const Shape& shape = {});
   ValueId constant_ints(const std::vector<int64_t>& values);
   ValueId constant_floats(const std::vector<float>& values, const Shape& shape);
+  /// A constant of integers of 8 bits.
+  ValueId constant_bytes(const std::vector<uint8_t>& values, DType dtype, const Shape& shape);
   ValueId cast(ValueId id, DType dtype);
   /// An operand as a tensor of that type; a number becomes a tensor without dimensions.
   ValueId as_tensor(const Operand& operand, DType dtype);
@@ -232,6 +236,7 @@ std::span<const Mapping> pooling_mappings();
 std::span<const Mapping> recurrent_mappings();
 std::span<const Mapping> symbolic_mappings();
 std::span<const Mapping> quantized_mappings();
+std::span<const Mapping> torchao_mappings();
 std::span<const Mapping> control_flow_mappings();
 std::span<const Mapping> vision_mappings();
 std::span<const Mapping> special_mappings();

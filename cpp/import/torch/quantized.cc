@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "import/torch/formula.h"
+#include "ops/element.h"
 
 namespace pinnace::torch_import {
 namespace {
@@ -151,6 +152,42 @@ void map_choose_rows(Call& c) {
   give(scale, f("round", f("min", f("max", zero, -128.0), 127.0)));
 }
 
+/// Weights that are quantised while the model runs are stored as what comes out, by PyTorch's own formula, step by step
+/// in float32. kNoValue where something is not constant, or is no byte.
+ValueId quantized_constant(Call& c, ValueId x, const Parameters& p, int64_t axis, DType dtype, double low,
+                           double high) {
+  const ConstantPtr data = c.known(x), scales = c.known(p.scale);
+  const ValueId zero = c.given("zero_points") ? c.tensor("zero_points") : p.zero;
+  const ConstantPtr zeros = zero == kNoValue ? nullptr : c.known(zero);
+  const DType zero_dtype = zero == kNoValue ? DType::kI64 : c.dtype_of(zero);
+  if (!data || !scales || (zero != kNoValue && !zeros) || (dtype != DType::kI8 && dtype != DType::kU8)) {
+    return kNoValue;
+  }
+  if (zero_dtype != DType::kI64 && zero_dtype != DType::kI32 && zero_dtype != dtype) return kNoValue;
+  const Shape& shape = c.type(x).shape;
+  int64_t behind = 1;
+  for (size_t i = static_cast<size_t>(axis) + 1; axis >= 0 && i < shape.size(); ++i) behind *= shape[i].size;
+  const auto channels = static_cast<int64_t>(scales->bytes() / sizeof(float));
+  if (channels != (axis < 0 ? 1 : shape[static_cast<size_t>(axis)].size)) return kNoValue;
+  std::vector<uint8_t> made(data->bytes() / sizeof(float));
+  for (size_t i = 0; i < made.size(); ++i) {
+    const int64_t channel = static_cast<int64_t>(i) / behind % channels;
+    const float inverse = 1.0f / reinterpret_cast<const float*>(scales->data())[channel];
+    int64_t offset = 0;
+    if (zeros) {
+      offset = visit(zero_dtype, [&](auto kind) {
+        return static_cast<int64_t>(widen(reinterpret_cast<const decltype(kind)*>(zeros->data())[channel]));
+      });
+    }
+    const float rounded = std::nearbyint(reinterpret_cast<const float*>(data->data())[i] * inverse);
+    const float q =
+        std::min(std::max(rounded + static_cast<float>(offset), static_cast<float>(low)), static_cast<float>(high));
+    if (std::isnan(q)) return kNoValue;
+    made[i] = static_cast<uint8_t>(static_cast<int32_t>(q));
+  }
+  return c.constant_bytes(made, dtype, shape);
+}
+
 void map_quantize(Call& c) {
   ValueId x = c.cast(c.tensor("input"), DType::kF32);
   const DType dtype = c.out_dtype();
@@ -162,6 +199,10 @@ void map_quantize(Call& c) {
   int64_t axis = 0;
   const bool channels = c.given("axis");
   if (channels) axis = c.axis("axis", c.rank(x));
+  if (!c.ok()) return;
+  if (const ValueId stored = quantized_constant(c, x, p, channels ? axis : -1, dtype, low, high); stored != kNoValue) {
+    return c.output(stored);
+  }
   if (low != range->low || high != range->high) {
     // A narrower range: what would fall outside is limited before, at values that are exactly representable steps. With
     // scales that are not numbers it is limited after rounding, as PyTorch's own formula has it.

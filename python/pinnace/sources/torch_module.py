@@ -17,7 +17,7 @@ from pinnace.sources.torch_program import TorchSource
 from pinnace.sources.torch_tensors import output_tensors
 from pinnace.sources.vector_signs import SignedSource
 from pinnace.torch.export import export_module
-from pinnace.torch.isolation import is_inference, isolated_inference
+from pinnace.torch.isolation import is_inference, isolated_inference, set_eval
 from pinnace.torch.module_names import value_names
 from pinnace.types import Array
 
@@ -34,7 +34,8 @@ def module_twin(module: torch.nn.Module) -> torch.nn.Module | None:
     try:
         with isolated_inference():
             twin = copy.deepcopy(module, shared)
-            return twin.eval()
+            set_eval(twin)
+            return twin
     except Exception:  # what a class of the user's raises when it is copied
         return None
 
@@ -117,6 +118,12 @@ class LiveSource:
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
         """Inner values, of the exported program: a module's own have no names that a conversion keeps."""
         return self._exported_for(inputs).layers(inputs, names)
+
+    def with_values(self, inputs: Sequence[Array], given: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
+        """As in Source, of the exported program. Unsupported: that is not what the module computes."""
+        if changed := self.exporter_changes([inputs], 0):
+            raise _core.Unsupported(changed)
+        return self._exported_for(inputs).with_values(inputs, given)
 
     def _layers_within(
         self, inputs: Sequence[Array], names: set[str], computing: AbstractContextManager[Any]

@@ -30,6 +30,7 @@ from pinnace.types import Dim
 if TYPE_CHECKING:
     import torch
 
+_INNER_TENSOR = "access_subclass_inner_tensor"  # reads a part of a tensor subclass, as torchao's weights are
 MOST_FORMS = 6  # of an export: as asked, with assertions, and each time that torch finds one more bound
 
 
@@ -401,6 +402,8 @@ def decomposed_note(error: _core.ConversionError) -> str:
     if any("autocast" in problem.rule for problem in error.nodes):
         return "autocast regions traced by torch with their casts"
     ops = sorted({problem.op for problem in error.nodes})
+    if any(_INNER_TENSOR in op for op in ops):
+        return "tensors that hold others (quantised weights) taken apart by torch"
     if any("_functorch" in op for op in ops):
         return "vmap traced by torch on whole batches"
     experts = [op for op in ops if "grouped_mm" in op]
@@ -418,12 +421,15 @@ def decompose(
 ) -> torch.export.ExportedProgram | None:
     """The program with only those operators decomposed that the importer did not know; None if that changes nothing.
 
-    Autocast regions and functorch's transforms are traced once more with every operator kept: that makes casts
-    explicit, and vmap() operators on whole batches.
+    Autocast regions, functorch's transforms and tensors that hold others are traced once more with every operator
+    kept: that makes casts explicit, vmap() operators on whole batches, and the tensors inside parameters.
     """
     import torch
 
-    if any("autocast" in problem.rule or "_functorch" in problem.op for problem in error.nodes):
+    if any(
+        "autocast" in problem.rule or "_functorch" in problem.op or _INNER_TENSOR in problem.op
+        for problem in error.nodes
+    ):
         return program.run_decompositions({})
     table = {**dict(torch.export.default_decompositions()), **own_decompositions()}
     unknown = set()

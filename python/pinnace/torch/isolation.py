@@ -56,9 +56,20 @@ def isolated_inference(module: torch.nn.Module | None = None) -> Iterator[None]:
         undo.enter_context(torch.no_grad())
         if module is not None:
             _replace_inference_tensors(module)
-            if hasattr(module, "training"):  # frozen TorchScript has no mode
-                module.eval()
+            set_eval(module)
         yield
+
+
+def set_eval(module: torch.nn.Module) -> None:
+    """eval() of the module, where it has a mode: frozen TorchScript has none. The modules that torch.export and PT2E
+    make refuse eval(), because their graph is that of one mode: of these the flag alone is set."""
+    if not hasattr(module, "training"):
+        return
+    try:
+        module.eval()
+    except NotImplementedError:
+        for part in module.modules():
+            part.training = False
 
 
 def is_inference(tensor: torch.Tensor) -> bool:
