@@ -108,11 +108,19 @@ QUANTIZED_FORMS = [
     ("PyTorch: torchao `Int8WeightOnlyConfig`", STORED_WEIGHTS),
     ("PyTorch: torchao `IntxWeightOnlyConfig`, 8 bits", STORED_WEIGHTS),
     ("PyTorch: torchao `IntxWeightOnlyConfig`, 4 bits", f"{STORED_WEIGHTS}, two in a byte"),
+    ("PyTorch: torchao int4 weights for CPUs (`PrototypeInt4WeightOnlyConfig`)", f"{STORED_WEIGHTS}, two in a byte"),
     ("PyTorch: torchao `Int8DynamicActivationInt8WeightConfig`", INTEGER),
     (
         "PyTorch: torchao `Int8DynamicActivationIntxWeightConfig`, 4 bits",
         f"{STORED_WEIGHTS}, two in a byte; activations rounded as there",
     ),
+    ("PyTorch: `quantize_dynamic`: `Linear`, `LSTM`, `GRU`", INTEGER),
+    (
+        "PyTorch: Eager static quantisation, fbgemm and qnnpack",
+        f"{INTEGER}; a module is traced, so its sizes are fixed",
+    ),
+    ("PyTorch: FX graph mode, static", f"{INTEGER}; traced likewise"),
+    ("PyTorch: FX graph mode, dynamic", INTEGER),
     ("PyTorch: PT2E, `XNNPACKQuantizer`, static", INTEGER),
     ("PyTorch: PT2E, `XNNPACKQuantizer`, trained (QAT)", INTEGER),
     ("PyTorch: PT2E, `XNNPACKQuantizer`, dynamic", f"{STORED_WEIGHTS}; activations rounded as there"),
@@ -198,8 +206,8 @@ def imports_page() -> str:
         "",
         _paragraph(
             "A layer's weights become floats if there are at most 1,024 of them, and when a session is made if there "
-            "are at most 4,096. Not taken: torchao's weights that are packed for one kind of GPU, and "
-            "`DynamicQuantizeLSTM`."
+            "are at most 4,096. Not taken: torchao's weights that are packed for one kind of GPU, convolutions of "
+            "`torch.ao` with dynamic activations, reference modules of FX graph mode, and `DynamicQuantizeLSTM`."
         ),
     ]
     return "\n".join(parts)

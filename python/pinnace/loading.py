@@ -50,7 +50,7 @@ from pinnace.torch.module_call import (
 )
 from pinnace.torch.nnapi_module import load_nnapi, nnapi_part
 from pinnace.torch.own_example import file_example, is_placeholder, program_example
-from pinnace.torch.script import export_script, is_script, is_script_file, open_script
+from pinnace.torch.script import export_script, is_packed, is_script, is_script_file, open_script, traced
 from pinnace.torch.seeded_random import NOTE, draws_random, seeded
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
 
@@ -70,9 +70,10 @@ def load(
 ) -> Model:
     """Imports a model and optimises its graph.
 
-    source           nn.Module (exported here), torch.export.ExportedProgram, ScriptModule, or the path of a .pt2,
-                     .pt (TorchScript), .onnx, .pnc or .json file (an NNAPI model that the host library dumped); also
-                     such a file as bytes or open for reading, and onnx.ModelProto.
+    source           nn.Module (exported here; traced by torch.jit where its layers pass on quantised tensors),
+                     torch.export.ExportedProgram, ScriptModule, or the path of a .pt2, .pt (TorchScript), .onnx, .pnc
+                     or .json file (an NNAPI model that the host library dumped); also such a file as bytes or open for
+                     reading, and onnx.ModelProto.
     example_inputs   for a module: its positional arguments, or a dict of them by name; for TorchScript: its tensors,
                      whose shapes become the program's; else arrays for the model's inputs, of their shapes and dtypes,
                      in order or by name. A single tensor, array, number or list of numbers is the only input. A
@@ -119,6 +120,8 @@ def load(
             return _load_script(source, type(source).__name__, example_inputs, dynamic_shapes, kwargs, options)
         if is_module(source):
             module = cached_module(uncompiled(source))
+            if is_packed(module):
+                return _load_packed(module, example_inputs, dynamic_shapes, kwargs, options)
             return _load_module(module, example_inputs, dynamic_shapes, kwargs, options, draws)
         if is_exported(source):
             return _load_exported(source, example_inputs, dynamic_shapes, kwargs, options, draws)
@@ -148,6 +151,23 @@ def _load_script(
     tensors = _script_examples(example_inputs, dynamic_shapes, kwargs)
     core, notes, runner = _import_script(script, name, tensors, options)
     return _model(core, runner, tensors, name, notes)
+
+
+def _load_packed(
+    module: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any]
+) -> Model:
+    """A module whose layers pass quantised tensors on, which torch.export cannot follow, as its trace."""
+    name = type(module).__name__
+    if dynamic_shapes:
+        raise _core.InvalidArgument(
+            f"dynamic_shapes: {name}, with layers of torch.ao's eager quantisation, is converted for the shapes of its "
+            "example_inputs"
+        )
+    args, kwargs = module_call(module, example_inputs, kwargs)
+    tensors = _script_examples(args, None, kwargs)
+    core, notes, runner = _import_script(traced(module, tensors), name, tensors, options)
+    said = "traced by torch.jit, for torch.export knows no quantised tensors: sizes are those of the example inputs"
+    return _model(core, runner, tensors, name, [said, *notes])
 
 
 def _load_module(
@@ -298,8 +318,9 @@ def _import_script(
     part = nnapi_part(script)
     if part is not None:
         return load_nnapi(part, tensors, options), [], NnapiSource(script, tensors)
-    core, notes = _import_exported(export_script(script, tensors), name, options)
-    return core, notes, ScriptSource(script, tensors)
+    program, nodes = export_script(script, tensors)
+    core, notes = _import_exported(program, name, options)
+    return core, notes, ScriptSource(script, tensors, nodes)
 
 
 @phase("importing")

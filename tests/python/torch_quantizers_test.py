@@ -4,11 +4,13 @@ torch runs it, keeps its integers in the file, and computes as the table says.
 
 from __future__ import annotations
 
+import importlib
 import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pinnace as pn
 import pytest
 import torch
@@ -20,6 +22,7 @@ from torch import nn
 ROOT = Path(__file__).resolve().parents[2]
 Form = tuple[Any, tuple[torch.Tensor, ...], int]  # the model, its inputs, elements of its weights
 
+ao: Any = importlib.import_module("torch.ao.quantization")  # untyped in torch's own stubs
 torchao: Any = pytest.importorskip("torchao.quantization", reason="torchao is not installed")
 
 
@@ -37,6 +40,75 @@ def groups(size: int) -> Any:
     from torchao.quantization.granularity import PerGroup
 
     return PerGroup(size)
+
+
+def four_bits_for_processors(size: int, dtype: torch.dtype = torch.float32) -> Form:
+    from torchao.prototype.quantization.int4.inference_workflow import PrototypeInt4WeightOnlyConfig
+
+    torch.manual_seed(3)
+    module, x = nn.Sequential(nn.Linear(256, 128), nn.GELU(), nn.Linear(128, 64)).eval().to(dtype), torch.randn(8, 256)
+    count = elements(module)
+    torchao.quantize_(module, PrototypeInt4WeightOnlyConfig(group_size=size))
+    return module, (x.to(dtype),), count
+
+
+def dynamic(engine: str, make: Callable[[], tuple[nn.Module, torch.Tensor]] = two, trace: bool = False) -> Form:
+    torch.backends.quantized.engine = engine
+    module, x = make()
+    count = elements(module)
+    made = ao.quantize_dynamic(module, {nn.Linear, nn.LSTM, nn.GRU, nn.LSTMCell}, dtype=torch.qint8)
+    return (torch.jit.trace(made, (x,)) if trace else made), (x,), count  # type: ignore[no-untyped-call]
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind: type[nn.Module]) -> None:
+        super().__init__()
+        self.r = kind(24, 32, num_layers=2, bidirectional=True, batch_first=True)
+        self.head = nn.Linear(64, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.head(self.r(x)[0])
+        return y
+
+
+def recurrent(kind: type[nn.Module]) -> tuple[nn.Module, torch.Tensor]:
+    torch.manual_seed(3)
+    return Recurrent(kind).eval(), torch.randn(2, 4, 24)
+
+
+class Stubs(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.into, self.inner, self.out = ao.QuantStub(), inner, ao.DeQuantStub()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.out(self.inner(self.into(x)))
+        return y
+
+
+def eager(engine: str, trace: bool = False) -> Form:
+    torch.backends.quantized.engine = engine
+    inner, x = convolutions()
+    count = elements(inner)
+    module = ao.fuse_modules(Stubs(inner).eval(), [["inner.c1", "inner.b1", "inner.r1"], ["inner.c2", "inner.b2"]])
+    module.qconfig = ao.get_default_qconfig(engine)
+    ao.prepare(module, inplace=True)
+    module(x)
+    module = ao.convert(module)
+    return (torch.jit.trace(module, (x,)) if trace else module), (x,), count  # type: ignore[no-untyped-call]
+
+
+def graph_mode(of_dynamic: bool) -> Form:
+    from torch.ao.quantization.quantize_fx import convert_fx, prepare_fx
+
+    torch.backends.quantized.engine = "fbgemm"
+    module, x = two()
+    mapping = ao.get_default_qconfig_mapping("fbgemm")
+    if of_dynamic:
+        mapping = ao.QConfigMapping().set_global(ao.default_dynamic_qconfig)
+    prepared = prepare_fx(module, mapping, (x,))
+    prepared(x)
+    return convert_fx(prepared), (x,), elements(module)
 
 
 def pt2e(
@@ -69,6 +141,16 @@ def pt2e(
     return (torch.export.export(made, (x,)) if exported else made), (x,), count
 
 
+def embedding() -> Form:
+    torch.manual_seed(3)
+    module: Any = nn.Sequential(nn.Embedding(100, 64)).eval()
+    places = torch.randint(0, 100, (2, 7))
+    count = elements(module)
+    module[0].qconfig = ao.float_qparams_weight_only_qconfig
+    ao.prepare(module, inplace=True)
+    return ao.convert(module), (places,), count
+
+
 def one() -> tuple[nn.Module, torch.Tensor]:
     torch.manual_seed(3)
     return nn.Sequential(nn.Linear(96, 96), nn.ReLU()).eval(), torch.randn(4, 96)
@@ -88,6 +170,15 @@ FORMS: dict[str, tuple[int, list[Callable[[], Form]]]] = {
             lambda: weights_by_torchao(torchao.IntxWeightOnlyConfig(INT4, torchao.PerAxis(0))),
         ],
     ),
+    "torchao int4 weights for CPUs (`PrototypeInt4WeightOnlyConfig`)": (
+        4,
+        [
+            lambda: four_bits_for_processors(32),
+            lambda: four_bits_for_processors(64),
+            lambda: four_bits_for_processors(128),
+            lambda: four_bits_for_processors(32, torch.bfloat16),
+        ],
+    ),
     "torchao `Int8DynamicActivationInt8WeightConfig`": (
         8,
         [lambda: weights_by_torchao(torchao.Int8DynamicActivationInt8WeightConfig())],
@@ -100,6 +191,28 @@ FORMS: dict[str, tuple[int, list[Callable[[], Form]]]] = {
             )
         ],
     ),
+    "`quantize_dynamic`: `Linear`, `LSTM`, `GRU`": (
+        8,
+        [
+            lambda: dynamic("fbgemm"),
+            lambda: dynamic("qnnpack"),
+            lambda: dynamic("fbgemm", trace=True),
+            lambda: dynamic("fbgemm", lambda: recurrent(nn.LSTM)),
+            lambda: dynamic("fbgemm", lambda: recurrent(nn.GRU)),
+            lambda: dynamic("fbgemm", lambda: recurrent(nn.LSTM), trace=True),
+        ],
+    ),
+    "Eager static quantisation, fbgemm and qnnpack": (
+        8,
+        [
+            lambda: eager("fbgemm"),
+            lambda: eager("qnnpack"),
+            lambda: eager("fbgemm", True),
+            lambda: eager("qnnpack", True),
+        ],
+    ),
+    "FX graph mode, static": (8, [lambda: graph_mode(False)]),
+    "FX graph mode, dynamic": (8, [lambda: graph_mode(True)]),
     "PT2E, `XNNPACKQuantizer`, static": (
         8,
         [
@@ -131,6 +244,13 @@ def table() -> dict[str, str]:
     return dict(rows)
 
 
+@pytest.fixture(autouse=True)
+def _engine() -> Any:
+    before = torch.backends.quantized.engine
+    yield
+    torch.backends.quantized.engine = before
+
+
 def test_the_table_has_these_forms() -> None:
     assert table().keys() == FORMS.keys()
 
@@ -158,6 +278,13 @@ def test_forms(name: str, place: int, tmp_path: Path) -> None:
     check(table()[name], became(source, inputs, tmp_path), count, bits)
 
 
+@pytest.mark.filterwarnings("ignore")
+def test_stored_rows_of_embeddings(tmp_path: Path) -> None:
+    """torch.ao's: rows with float zero points."""
+    source, inputs, count = embedding()
+    assert became(source, inputs, tmp_path).constant_bytes < 1.4 * count
+
+
 @pytest.mark.parametrize("bits", [torch.int8, INT4])
 def test_rows_are_dequantised_as_they_are_read(bits: torch.dtype, tmp_path: Path) -> None:
     torch.manual_seed(3)
@@ -172,8 +299,38 @@ def test_rows_are_dequantised_as_they_are_read(bits: torch.dtype, tmp_path: Path
     assert "f32[300,64]" not in made.text
 
 
+def test_open_sizes_stay_open() -> None:
+    """What is converted for any size without quantisation is so with dynamic quantisation too."""
+    source, (x,), _ = dynamic("fbgemm")
+    program = pn.load(source, (x,), dynamic_shapes={0: "batch"}).build()
+    session = pn.Session(program, target="cpu")
+    for size in (1, 5):
+        given = np.random.default_rng(5).standard_normal((size, 96)).astype(np.float32)
+        (got,) = session.run({next(iter(session.inputs)): given}).values()
+        with torch.no_grad():
+            want = source(torch.from_numpy(given)).numpy()
+        np.testing.assert_allclose(got, want, atol=0.02 * np.abs(want).max())
+
+
+def test_the_module_is_as_before() -> None:
+    """Layers that are replaced while it is exported are its own again."""
+    source, (x,), _ = dynamic("fbgemm")
+    before = dict(source.named_modules())
+    pn.load(source, (x,))
+    after = dict(source.named_modules())
+    assert before.keys() == after.keys()
+    assert all(before[name] is after[name] for name in before)
+
+
+def test_sizes_of_eager_models_are_fixed() -> None:
+    source, (x,), _ = eager("fbgemm")
+    with pytest.raises(pn.InvalidArgument, match="dynamic_shapes"):
+        pn.load(source, (x,), dynamic_shapes={0: "batch"})
+    assert any("traced" in note for note in pn.load(source, (x,)).notes)
+
+
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("make", [lambda: pt2e("xnnpack", is_per_channel=True)])
+@pytest.mark.parametrize("make", [lambda: pt2e("xnnpack", is_per_channel=True), lambda: graph_mode(False)])
 def test_a_wrong_weight_is_refused_at_its_own_integers(make: Callable[[], Form]) -> None:
     """Verification holds each rounding against the live model on the program's own integers before it."""
     source, (x,), _ = make()
@@ -184,6 +341,9 @@ def test_a_wrong_weight_is_refused_at_its_own_integers(make: Callable[[], Form])
         if buffer.dtype == torch.int8:
             buffer.copy_(buffer.roll(1, 0))
             break
+    else:
+        state = other.a._packed_params._packed_params.unpack()
+        other.a.set_weight_bias(state[0], state[1] * 1.5 + 0.5)
     wrong = pn.load(other, (x,))._source
     assert isinstance(wrong, LiveSource) or hasattr(wrong, "with_values")
     verify_program(program, model._source, [{next(iter(program.inputs)): x.numpy()}], ["cpu"])

@@ -264,13 +264,18 @@ def test_lines_of_the_user() -> None:
 
 def test_all_nodes_that_cannot_be_imported_are_named() -> None:
     torch.backends.quantized.engine = "qnnpack"
-    dynamic = quantization.quantize_dynamic(
-        nn.Sequential(nn.Linear(4, 5), nn.ReLU(), nn.Linear(5, 3)), dtype=torch.qint8
-    )
+
+    class Twice(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            q = torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)
+            elu = torch.ops.quantized.elu
+            made: Tensor = elu(elu(q, 0.1, 3), 0.1, 3).dequantize()
+            return made
+
     x = seeded(2, 4)
     with pytest.raises(pn.ConversionError) as caught:
-        pn.load(jit.trace(dynamic, x), (x,))
-    assert [n.op for n in caught.value.nodes] == ["quantized::linear_dynamic"] * 2
+        pn.load(jit.trace(Twice(), x), (x,))
+    assert [n.op for n in caught.value.nodes] == ["quantized::elu"] * 2
     assert all(n.rule and n.source for n in caught.value.nodes)
 
 

@@ -68,13 +68,16 @@ def export_module(
 
         with contextlib.ExitStack() as stack:
             stack.enter_context(isolated_inference(module))
+            from pinnace.torch.packed_layers import has_packed_layers, packed_as_operators  # imports torch
+
+            traced = stack.enter_context(packed_as_operators(module)) if has_packed_layers(module) else module
             stack.enter_context(without_caches(module, said))
             stack.enter_context(packed_as_padded(said))
             stack.enter_context(attention_in_parts())
             stack.enter_context(whole_recurrent())
             stack.enter_context(torch_said_quietly())
             return torch.export.export(
-                module, args, kwargs, dynamic_shapes=_torch_dims(shapes), strict=False, **options
+                traced, args, kwargs, dynamic_shapes=_torch_dims(shapes), strict=False, **options
             )
 
     said: list[str] = []

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,11 +24,36 @@ from pinnace.types import custom_op_names
 if TYPE_CHECKING:
     import torch
 
+    from pinnace.torch.script_quantized import QuantizedScript
+
 
 def is_script(value: Any) -> bool:
     """True for a ScriptModule, without importing torch."""
     torch = sys.modules.get("torch")
     return torch is not None and isinstance(value, torch.jit.ScriptModule)
+
+
+def is_packed(module: torch.nn.Module) -> bool:
+    """True where layers of torch.ao's eager quantisation read or make quantised tensors."""
+    if not any(type(part).__module__.startswith("torch.ao.nn") for part in module.modules()):
+        return False
+    from pinnace.torch.packed_layers import has_static_layers  # imports torch
+
+    return has_static_layers(module)
+
+
+def traced(module: torch.nn.Module, examples: Sequence[Any]) -> torch.jit.ScriptModule:
+    """The module's trace for that call. ConversionError: torch cannot trace it."""
+    import torch
+
+    jit: Any = torch.jit  # untyped in torch's own stubs
+    with isolated_inference(module), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            script: torch.jit.ScriptModule = jit.trace(module, tuple(examples), check_trace=False)
+        except Exception as error:
+            raise _core.ConversionError(f"torch.jit cannot trace {type(module).__name__}: {error}") from error
+        return script
 
 
 def is_script_file(path: str) -> bool:
@@ -88,15 +114,22 @@ def _check_code(archive: ZipFile) -> None:
                 raise _core.Unsupported(f"{archive.path}: {entry} names {kind} of {sorted(others)[0]!r}")
 
 
-def export_script(script: torch.jit.ScriptModule, examples: Sequence[Any]) -> torch.export.ExportedProgram:
-    """The module for the examples' shapes, in eval mode. ConversionError: `.nodes` has every node in the way."""
+def export_script(
+    script: torch.jit.ScriptModule, examples: Sequence[Any]
+) -> tuple[torch.export.ExportedProgram, QuantizedScript | None]:
+    """The module for the examples' shapes, in eval mode, and what it is node by node if it is quantised.
+
+    ConversionError: `.nodes` has every node in the way.
+    """
     if not examples:
         raise _core.InvalidArgument("load(ScriptModule) needs example_inputs, one tensor for each of its inputs")
     with isolated_inference(script):
         return _exported(script, examples)
 
 
-def _exported(script: torch.jit.ScriptModule, examples: Sequence[Any]) -> torch.export.ExportedProgram:
+def _exported(
+    script: torch.jit.ScriptModule, examples: Sequence[Any]
+) -> tuple[torch.export.ExportedProgram, QuantizedScript | None]:
     from pinnace.torch.export import export_module
     from pinnace.torch.script_quantized import QuantizedScript, is_quantized_graph
 
@@ -105,14 +138,14 @@ def _exported(script: torch.jit.ScriptModule, examples: Sequence[Any]) -> torch.
         walker = QuantizedScript(frozen, examples)
         program = export_module(walker, [t.int_repr() if t.is_quantized else t for t in examples], {}, None)
         walker.name_sources(program)
-        return _with_argument_names(program, script)
+        return _with_argument_names(program, script), walker
     from torch._export.converter import TS2EPConverter
 
     try:
         program = TS2EPConverter(script, tuple(examples)).convert()
     except Exception as error:
         raise _core.ConversionError(f"torch cannot turn this TorchScript into an exported program: {error}") from error
-    return _with_argument_names(program, script)
+    return _with_argument_names(program, script), None
 
 
 def _with_argument_names(
@@ -140,4 +173,4 @@ def _frozen(script: torch.jit.ScriptModule) -> torch.jit.ScriptModule:
         raise _core.ConversionError(f"torch cannot freeze this TorchScript module: {error}") from error
 
 
-__all__ = ["export_script", "is_script", "is_script_file", "open_script"]
+__all__ = ["export_script", "is_packed", "is_script", "is_script_file", "open_script", "traced"]

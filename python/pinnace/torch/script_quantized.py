@@ -8,13 +8,15 @@ that were stored. Table: QUANTIZED for the quantized:: operators, KEEPS for aten
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from torch.nn import functional
 
 from pinnace import _core
+from pinnace.torch.module_names import value_names
+from pinnace.torch.packed_layers import Cell, DynamicLinear, recurrent
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -109,6 +111,23 @@ class Packed(torch.nn.Module):
         return made
 
 
+def _unpacked(value: Any, node: Any) -> torch.nn.Module:
+    """What a packed object holds, for what reads the constant that it is."""
+    if "CellParams" in value._type().qualified_name():
+        return Cell(value)
+    readers = [use.user for use in node.output().uses()]
+    dynamic = [n for n in readers if n.kind().startswith("quantized::linear") and "_dynamic" in n.kind()]
+    if not dynamic:
+        return Packed(value)
+    given = [i.toIValue() for i in dynamic[0].inputs()]
+    return DynamicLinear(value, bool(given[2]) if len(given) > 2 else False, "relu" in dynamic[0].kind())
+
+
+def _dynamic(x: Tensor, layer: DynamicLinear, reduce_range: bool = False) -> Tensor:
+    made: Tensor = layer(x)
+    return made
+
+
 def _convolution(x: Quantized, packed: Packed, scale: float, zero_point: int, relu: bool = False) -> Quantized:
     spatial = len(packed.stride)
     if packed.transposed:
@@ -181,7 +200,10 @@ QUANTIZED: dict[str, Callable[..., Any]] = {
     **{f"conv{n}d_relu": _convolution_relu for n in (1, 2, 3)},
     **{f"conv_transpose{n}d": _convolution for n in (1, 2, 3)},
     "linear": _linear,
+    "linear_dynamic": _dynamic,
+    "linear_dynamic_fp16": _dynamic,
     "linear_relu": _linear_relu,
+    "linear_relu_dynamic": _dynamic,
     "add": _binary(torch.add, False),
     "add_relu": _binary(torch.add, True),
     "mul": _binary(torch.mul, False),
@@ -291,7 +313,8 @@ def _name(node: Any) -> str:
 def is_quantized_graph(graph: Any) -> bool:
     """True if a node of the flat graph quantises, dequantises or works on packed weights."""
     return any(
-        n.kind().startswith("quantized::") or n.kind() in ("aten::quantize_per_tensor", "aten::dequantize")
+        n.kind().startswith("quantized::")
+        or n.kind() in ("aten::quantize_per_tensor", "aten::dequantize", "aten::quantized_lstm", "aten::quantized_gru")
         for n in graph.nodes()
     )
 
@@ -318,6 +341,7 @@ class QuantizedScript(torch.nn.Module):
         if takes != len(examples):
             raise _core.InvalidArgument(f"example_inputs has {len(examples)} tensors, the module takes {takes}")
         self._constants: dict[str, Any] = {}
+        self._made: dict[str, str] = {}  # by value of the script: the importer's name for its integers
         problems = []
         for node in self._graph.nodes():
             if node.kind() == "prim::Constant":
@@ -337,19 +361,48 @@ class QuantizedScript(torch.nn.Module):
             raise error
 
     def name_sources(self, program: torch.export.ExportedProgram) -> None:
-        """Gives the nodes of this module's export the user's lines in place of this file's."""
+        """Gives the nodes of this module's export the user's lines in place of this file's; run_on() then knows what
+        the importer calls the integers that each node of the script makes."""
+        names = value_names(program)
         for node in program.graph.nodes:
             found = re.search(rf'File "{LISTING}", line (\d+)', node.meta.get("stack_trace") or "")
-            source = source_of_node(self._nodes[int(found[1]) - 2]) if found else ""
+            made_by = self._nodes[int(found[1]) - 2] if found else None
+            source = "" if made_by is None else source_of_node(made_by)
+            quantizes = ".quantize_per_tensor" in str(node.target) and node.name in names
+            if quantizes and made_by is not None and made_by.outputsSize() == 1:
+                self._made[made_by.output().debugName()] = names[node.name]
             file, _, line = source.rpartition(":")
             node.meta["stack_trace"] = f'  File "{file}", line {line}, in forward\n' if file else ""
+
+    def run_on(self, inputs: Sequence[Tensor], given: Mapping[str, Tensor]) -> tuple[Any, dict[str, Tensor]]:
+        """The script's own operators, one after the other, with given integers in place of those that it makes: what it
+        returns, and by name what it would have made."""
+        values: dict[str, Any] = {}
+        own: dict[str, Tensor] = {}
+        for value, tensor in zip(list(self._graph.inputs())[1:], inputs, strict=True):
+            values[value.debugName()] = tensor
+        for node in self._graph.nodes():
+            arguments = [values[v.debugName()] for v in node.inputs()]
+            made = _run_by_torch(node, arguments)
+            if node.outputsSize() != 1:
+                values.update(zip((o.debugName() for o in node.outputs()), made, strict=True))
+                continue
+            name = node.output().debugName()
+            known = self._made.get(name, "")
+            if known in given and isinstance(made, torch.Tensor) and made.is_quantized:
+                own[known] = made.int_repr()
+                if given[known].shape == made.shape:
+                    made = torch._make_per_tensor_quantized_tensor(given[known], made.q_scale(), made.q_zero_point())
+            values[name] = made
+        results = [values[v.debugName()] for v in self._graph.outputs()]
+        return results[0] if len(results) == 1 else tuple(results), own
 
     def _add_constant(self, node: Any) -> None:
         output = node.output()
         value = output.toIValue()
         name = f"constant_{len(self._constants)}"
         if isinstance(value, torch.ScriptObject):
-            value = Packed(value)
+            value = _unpacked(value, node)
             self.add_module(name, value)
         elif isinstance(value, torch.Tensor):
             value = value.detach()
@@ -404,6 +457,11 @@ class QuantizedScript(torch.nn.Module):
             return arguments[0]
         if namespace == "quantized":
             return QUANTIZED[name](*arguments)
+        if name in ("quantized_lstm", "quantized_gru"):
+            x, states, cells, _, layers, _, _, bidirectional, batch_first = arguments[:9]
+            return recurrent(
+                x, states if name.endswith("lstm") else [states], cells, layers, bidirectional, batch_first
+            )
         if name == "quantize_per_tensor":
             value, scale, zero_point, dtype = arguments
             return quantize(value, scale, zero_point, _DTYPES[dtype])
@@ -415,6 +473,26 @@ class QuantizedScript(torch.nn.Module):
             shape = (arguments[0].stored if isinstance(arguments[0], Quantized) else arguments[0]).shape
             return shape[arguments[1]] if len(arguments) > 1 else list(shape)
         return _call(node, name, arguments)
+
+
+def _run_by_torch(node: Any, arguments: list[Any]) -> Any:
+    """A node's result, or results, by the operator that it names."""
+    namespace, _, name = node.kind().partition("::")
+    if namespace == "prim":
+        if name == "Constant":
+            return node.output().toIValue()
+        if name in ("ListConstruct", "TupleConstruct"):
+            return arguments if name == "ListConstruct" else tuple(arguments)
+        return arguments[0]
+    if name in ("Int", "Float", "ScalarImplicit"):
+        return arguments[0] if name == "ScalarImplicit" else (int if name == "Int" else float)(arguments[0])
+    schema = torch._C.parse_schema(node.schema())
+    overload = getattr(getattr(getattr(torch.ops, namespace), name), schema.overload_name or "default")
+    given = list(zip(arguments, schema.arguments, strict=True))
+    return overload(
+        *(a for a, declared in given if not declared.kwarg_only),
+        **{declared.name: a for a, declared in given if declared.kwarg_only},
+    )
 
 
 def _call(node: Any, name: str, arguments: list[Any]) -> Any:
