@@ -16,13 +16,14 @@ constexpr int64_t kGrowth = 2, kFreeBytes = 1 << 16;
 /// Dequantised weights of fewer bytes become floats.
 constexpr int64_t kFewFloats = 1 << 12;
 
-/// For each value, whether nobody but products reads it, as their weights, perhaps transposed.
+/// For each value, whether nobody but products reads it, as their weights, perhaps transposed. Kernels of convolutions
+/// take floats alone, so theirs stay integers only where the floats would be large (kFreeBytes).
 std::vector<bool> find_weights(const Graph& graph) {
   std::vector<bool> weights(graph.values.size(), false), others(graph.values.size(), false);
   for (ValueId id : graph.outputs) others[static_cast<size_t>(id)] = true;
   for (size_t k = graph.nodes.size(); k-- > 0;) {
     const Node& node = *graph.nodes[k];
-    const bool product = node.op == "mat_mul" || node.op == "gemm" || node.op == "conv" || node.op == "conv_transpose";
+    const bool product = node.op == "mat_mul" || node.op == "gemm";
     const bool moves = node.op == "transpose" && weights[static_cast<size_t>(node.outputs[0])];
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) continue;
