@@ -133,7 +133,10 @@ QUANTIZED_FORMS = [
     ("ONNX: static, QDQ, 16-bit weights", "float arithmetic; the weights are 16-bit integers in the file"),
     ("ONNX: static, QDQ, 4-bit weights", STORED_WEIGHTS),
     ("ONNX: dynamic (`DynamicQuantizeLinear`, `MatMulInteger`, `ConvInteger`)", INTEGER),
-    ("ONNX: `MatMulNBits` of 2, 4 or 8 bits, and the same in QDQ", f"{STORED_WEIGHTS}; activations stay floats"),
+    (
+        "ONNX: `MatMulNBits` of 2, 4 or 8 bits, and the same in QDQ",
+        f"{STORED_WEIGHTS} (2 bits as 4); activations stay floats",
+    ),
     ("ONNX: `GatherBlockQuantized`", "stored rows, dequantised as they are read"),
 ]
 

@@ -319,6 +319,20 @@ def test_matmul_of_blocks_by_its_definition(tmp_path: Path) -> None:
     np.testing.assert_array_equal(ours(blocks(tmp_path, zeros, order), x), weights_of_blocks(zeros).T)
 
 
+def test_two_bits_are_read_as_four(tmp_path: Path) -> None:
+    """Products have no kernel on fewer than four bits."""
+    x = {"x": np.eye(40, dtype=np.float32)}
+    data = np.arange(48).astype(np.uint8)
+    node = helper.make_node(
+        "MatMulNBits", ["x", "b", "s"], ["y"], domain="com.microsoft", K=40, N=3, bits=2, block_size=32
+    )
+    constants = {"b": data.reshape(3, 2, 8), "s": np.full(6, 0.5, np.float32)}
+    path = model([node], x, constants, TensorProto.FLOAT, tmp_path)
+    assert " : i4[3,40] " in pn.load(path, disabled_passes=["all"]).text()
+    q = np.stack([data >> shift & 3 for shift in (0, 2, 4, 6)], -1).reshape(3, 64)[:, :40]
+    np.testing.assert_array_equal(ours(path, x), (q.astype(np.float32) - 2).T * np.float32(0.5))
+
+
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [

@@ -23,23 +23,19 @@ struct BitRows {
   }
 };
 
-/// The element type of so many bits: 2, 4 or 8.
-DType integer_type(int bits, bool is_signed) {
-  if (bits == 8) return is_signed ? DType::kI8 : DType::kU8;
-  if (bits == 4) return is_signed ? DType::kI4 : DType::kU4;
-  return is_signed ? DType::kI2 : DType::kU2;
-}
-
-/// The rows as a constant [rows, columns]; signed: less half of the range, of which the top bit is the other way round.
+/// The rows as a constant [rows, columns] of 8 bits, or of 4, which products read, for fewer; signed: less half of the
+/// range.
 Result<ValueId> packed_constant(SourceNode& node, std::string_view what, const BitRows& from, int64_t rows,
                                 int64_t columns, bool is_signed) {
-  const TensorType type{integer_type(from.bits, is_signed), {rows, columns}, nullptr};
+  const int bits = std::max(from.bits, 4), each = 8 / bits, half = is_signed ? 1 << (from.bits - 1) : 0;
+  const DType dtype = bits == 8 ? (is_signed ? DType::kI8 : DType::kU8) : is_signed ? DType::kI4 : DType::kU4;
+  const TensorType type{dtype, {rows, columns}, nullptr};
   std::vector<uint8_t> made(static_cast<size_t>(type.bytes()));
-  const int top = is_signed ? 1 << (from.bits - 1) : 0, each = 8 / from.bits;
   int64_t to = 0;
   for (int64_t row = 0; row < rows; ++row) {
     for (int64_t i = 0; i < columns; ++i, ++to) {
-      made[static_cast<size_t>(to / each)] |= static_cast<uint8_t>((from.at(row, i) ^ top) << (to % each * from.bits));
+      const int q = (from.at(row, i) - half) & ((1 << bits) - 1);
+      made[static_cast<size_t>(to / each)] |= static_cast<uint8_t>(q << (to % each * bits));
     }
   }
   PINNACE_ASSIGN(ConstantPtr data, Constant::copy_of(made.data(), made.size()));
