@@ -210,7 +210,8 @@ def imports_page() -> str:
         _paragraph(
             "A layer's weights become floats if there are at most 1,024 of them, and when a session is made if there "
             "are at most 4,096. Not taken: torchao's weights that are packed for one kind of GPU, convolutions of "
-            "`torch.ao` with dynamic activations, reference modules of FX graph mode, and `DynamicQuantizeLSTM`."
+            "`torch.ao` with dynamic activations, eager models that were scripted with branches (their modules and "
+            "traces are), reference modules of FX graph mode, and `DynamicQuantizeLSTM`."
         ),
     ]
     return "\n".join(parts)
