@@ -337,6 +337,7 @@ def test_two_bits_are_read_as_four(tmp_path: Path) -> None:
     ("changes", "rule"),
     [
         ({"bits": 3}, "bits must be 2, 4 or 8: 3"),
+        ({"block_size": 2**62}, "block_size must be a power of 2 from 16: 4611686018427387904"),
         ({"block_size": 24}, "block_size must be a power of 2 from 16: 24"),
         ({"K": 0}, "K and N must be positive: 0 and 3"),
         ({"N": 4}, "B must be 128 elements of type uint8"),
@@ -349,6 +350,15 @@ def test_two_bits_are_read_as_four(tmp_path: Path) -> None:
 def test_refused_blocks(changes: dict[str, Any], rule: str, tmp_path: Path) -> None:
     with pytest.raises(pn.ConversionError, match=rule):
         pn.load(blocks(tmp_path, **changes))
+
+
+@pytest.mark.parametrize("block", [8, 2**31 + 1, 2**63 - 1, -(2**63)])
+def test_refused_blocks_of_rows(block: int, tmp_path: Path) -> None:
+    constants = {"t": np.zeros((3, 16), np.uint8), "s": np.ones((3, 1), np.float32)}
+    node = helper.make_node("GatherBlockQuantized", ["t", "x", "s"], ["y"], domain="com.microsoft", block_size=block)
+    path = model([node], {"x": np.zeros(2, np.int64)}, constants, onnx.TensorProto.FLOAT, tmp_path)
+    with pytest.raises(pn.ConversionError, match="block_size must be 16 to 2147483648"):
+        pn.load(path)
 
 
 def test_other_operators_of_that_domain_are_refused_by_name(tmp_path: Path) -> None:

@@ -12,6 +12,9 @@
 namespace pinnace::onnx {
 namespace {
 
+/// Sizes that attributes state are at most this, so that no product of two of them overflows.
+constexpr int64_t kMostSize = int64_t{1} << 31;
+
 /// Rows of unsigned numbers of so many bits, low bits first, each row beginning with a byte.
 struct BitRows {
   const uint8_t* bytes;
@@ -118,9 +121,9 @@ Status map_mat_mul_n_bits(SourceNode& node) {
     std::vector<std::string>& notes = node.scope().builder.import.notes;
     if (std::find(notes.begin(), notes.end(), kNote) == notes.end()) notes.emplace_back(kNote);
   }
-  constexpr int64_t kMost = int64_t{1} << 31;
-  if (K < 1 || N < 1 || K > kMost || N > kMost) return refuse("K and N must be positive", str_cat(K, " and ", N));
-  if (block < 16 || block > kMost || (block & (block - 1)) != 0) {
+  if (K < 1 || N < 1 || K > kMostSize || N > kMostSize)
+    return refuse("K and N must be positive", str_cat(K, " and ", N));
+  if (block < 16 || block > kMostSize || (block & (block - 1)) != 0) {
     return refuse("block_size must be a power of 2 from 16", str_cat(block));
   }
   if (prepacked != 0) return refuse("weights are in the order of one device's kernels", str_cat(prepacked));
@@ -184,7 +187,7 @@ Status map_gather_block_quantized(SourceNode& node) {
     return refuse("data must be [rows, columns], with rows that are read and columns in blocks",
                   str_cat(to_string(data), ", gather_axis ", gather_axis, ", quantize_axis ", along));
   }
-  if (block < 16) return refuse("block_size must be at least 16", str_cat(block));
+  if (block < 16 || block > kMostSize) return refuse(str_cat("block_size must be 16 to ", kMostSize), str_cat(block));
   const int each = 8 / bits;
   const int64_t rows = data.shape[0].size, columns = data.shape[1].size * (bytes ? each : 1);
   const int64_t blocks = (columns + block - 1) / block;
