@@ -23,4 +23,4 @@ def test_the_page_of_imports_lists_what_the_importers_take() -> None:
     assert "RandomNormal" not in taken
     assert "RandomNormal" in refused
     assert "`as_tensors`" not in page
-    assert max(map(len, page.splitlines())) <= 120
+    assert max(len(line) for line in page.splitlines() if not line.startswith("|")) <= 120
