@@ -84,7 +84,8 @@ TEST_P(KernelCases, MatchTheReference) {
         const auto rounding = rounding_of(line, of, is_exact);
         return Tolerance{std::max(drawn.tolerance.abs, rounding.ok() ? rounding->abs : 0), drawn.tolerance.rel};
       };
-      EXPECT_EQ(differs(line, *one, *reference, within(*built, false)), "") << line.name << " on " << sentence;
+      EXPECT_EQ(differs(line, *one, *reference, within(*built, false), steepest_slope(drawn.attributes)), "")
+          << line.name << " on " << sentence;
       const auto three = run_line(line, *built, images, 3);
       ASSERT_TRUE(three.ok()) << line.name << " on " << sentence;
       for (size_t k = 0; k < one->size(); ++k) {
@@ -93,7 +94,7 @@ TEST_P(KernelCases, MatchTheReference) {
       if (line.kernel->precision == Precision::kFp32) continue;
       const auto on_exact = run_line(line, *exact, images, 2);
       ASSERT_TRUE(on_exact.ok()) << line.name << " on " << sentence;
-      EXPECT_EQ(differs(line, *on_exact, *exact_reference, within(*exact, true)), "")
+      EXPECT_EQ(differs(line, *on_exact, *exact_reference, within(*exact, true), steepest_slope(drawn.attributes)), "")
           << line.name << " on numbers of 16 bits, " << sentence;
     }
   }

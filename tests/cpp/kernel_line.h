@@ -135,11 +135,16 @@ inline Result<Tolerance> rounding_of(const CpuKernelLine& line, const BuiltCase&
   return Tolerance{.abs = largest * (part + 0x1p-23f + line.kernel->error) * 1.125f};
 }
 
+/// The steepest slope of the activation among attributes as text, by which an error before it may grow.
+inline float steepest_slope(std::string_view attributes) {
+  return attributes.find("\"hard_swish\"") != std::string_view::npos ? 1.5f : 1.13f;  // gelu's
+}
+
 /// Empty, or how an output differs from the reference's.
 inline std::string differs(const CpuKernelLine& line, const std::vector<ReferenceOutput>& got,
-                           const std::vector<ReferenceOutput>& reference, Tolerance tolerance) {
+                           const std::vector<ReferenceOutput>& reference, Tolerance tolerance, float steepest = 1) {
   tolerance.abs = std::max(tolerance.abs, kFloat32.abs);
-  tolerance.rel = std::max({tolerance.rel, kFloat32.rel, line.kernel->error});
+  tolerance.rel = std::max({tolerance.rel, kFloat32.rel, line.kernel->error * steepest});
   if (on_halves(line)) tolerance = {std::max(tolerance.abs, 0x1p-10f), std::max(tolerance.rel, 0x1p-10f)};
   for (size_t k = 0; k < got.size(); ++k) {
     const CaseTensor want{true, reference[k].type,

@@ -40,7 +40,7 @@ TEST_P(KernelLine, MatchesTheReference) {
           ASSERT_TRUE(rounding.ok());
           tolerance.abs = std::max(tolerance.abs, rounding->abs);
         }
-        EXPECT_EQ(differs(line, *got, *reference, tolerance), "")
+        EXPECT_EQ(differs(line, *got, *reference, tolerance, steepest_slope(list.cases[i].attributes)), "")
             << line.name << " on case " << i << " (" << list.cases[i].inputs << " | " << list.cases[i].attributes
             << ")";
       }

@@ -89,8 +89,8 @@ struct CpuKernel {
   /// Other than kFp32: chosen only where the session, or the node's own type, has that precision. Each sum of a float32
   /// line then differs by at most 2^-11 (kFp16) or 2^-7 (kBf16) of the sum of its products' magnitudes.
   Precision precision = Precision::kFp32;
-  /// Floats: the largest error, as a part of the largest output, where it is more than that of sums in a row. f16: as a
-  /// part of the largest sum of magnitudes.
+  /// Floats: the largest error, as a part of the largest output, where it is more than that of sums in a row; before an
+  /// activation, whose slope may make more of it. f16: as a part of the largest sum of magnitudes.
   float error = 0;
   /// What run() needs of the node's types and attributes, worked out once: plan_bytes() bytes that plan() writes, given
   /// the layouts of the inputs, then the outputs. Null: none.
