@@ -337,9 +337,9 @@ def test_two_bits_are_read_as_four(tmp_path: Path) -> None:
     ("changes", "rule"),
     [
         ({"bits": 3}, "bits must be 2, 4 or 8: 3"),
-        ({"block_size": 2**62}, "block_size must be a power of 2 from 16: 4611686018427387904"),
-        ({"block_size": 24}, "block_size must be a power of 2 from 16: 24"),
-        ({"K": 0}, "K and N must be positive: 0 and 3"),
+        ({"block_size": 2**62}, "block_size must be a power of 2 from 16 to 2147483648: 4611686018427387904"),
+        ({"block_size": 24}, "block_size must be a power of 2 from 16 to 2147483648: 24"),
+        ({"K": 0}, "K and N must be 1 to 2147483648: 0 and 3"),
         ({"N": 4}, "B must be 128 elements of type uint8"),
         ({"weight_prepacked": 1}, "weights are in the order of one device's kernels: 1"),
         ({"zeros": np.full((3, 2), 2.5, np.float32)}, "zero points must be whole numbers of 4 bits: 2.5"),

@@ -121,10 +121,11 @@ Status map_mat_mul_n_bits(SourceNode& node) {
     std::vector<std::string>& notes = node.scope().builder.import.notes;
     if (std::find(notes.begin(), notes.end(), kNote) == notes.end()) notes.emplace_back(kNote);
   }
-  if (K < 1 || N < 1 || K > kMostSize || N > kMostSize)
-    return refuse("K and N must be positive", str_cat(K, " and ", N));
+  if (K < 1 || N < 1 || K > kMostSize || N > kMostSize) {
+    return refuse(str_cat("K and N must be 1 to ", kMostSize), str_cat(K, " and ", N));
+  }
   if (block < 16 || block > kMostSize || (block & (block - 1)) != 0) {
-    return refuse("block_size must be a power of 2 from 16", str_cat(block));
+    return refuse(str_cat("block_size must be a power of 2 from 16 to ", kMostSize), str_cat(block));
   }
   if (prepacked != 0) return refuse("weights are in the order of one device's kernels", str_cat(prepacked));
   const int64_t blocks = (K + block - 1) / block, row_bytes = blocks * (block * bits / 8);
