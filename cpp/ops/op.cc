@@ -160,7 +160,9 @@ std::shared_ptr<const Quantization> NodeView::output_quantization(int i) const {
 
 std::optional<std::vector<int64_t>> NodeView::input_ints(int i) const {
   const void* data = input_data(i);
-  if (!data || !has_input(i) || !input(i).concrete()) return std::nullopt;
+  if (!has_input(i) || !input(i).concrete()) return std::nullopt;
+  if (input(i).elements() == 0) return std::vector<int64_t>();  // all of them are known
+  if (!data) return std::nullopt;
   std::vector<int64_t> ints(static_cast<size_t>(input(i).elements()));
   for (size_t k = 0; k < ints.size(); ++k) {
     switch (input(i).dtype) {
@@ -201,7 +203,9 @@ std::optional<std::vector<int64_t>> NodeView::input_ints(int i) const {
 
 std::optional<std::vector<double>> NodeView::input_floats(int i) const {
   const void* data = input_data(i);
-  if (!data || !has_input(i) || !input(i).concrete()) return std::nullopt;
+  if (!has_input(i) || !input(i).concrete()) return std::nullopt;
+  if (input(i).elements() == 0) return std::vector<double>();
+  if (!data) return std::nullopt;
   std::vector<double> floats(static_cast<size_t>(input(i).elements()));
   for (size_t k = 0; k < floats.size(); ++k) {
     switch (input(i).dtype) {

@@ -410,6 +410,12 @@ Result<Outputs> run_loop(const NodeView& node, std::span<const TensorView> input
 
 }  // namespace
 
+const void* contents_of(const TensorView& tensor) {
+  static constexpr std::max_align_t kNoBytes{};
+  if (!tensor.present() || tensor.bytes) return tensor.bytes;
+  return &kNoBytes;
+}
+
 Status inside(const NodeView& node, const Status& status) {
   if (status.code() == Code::kCancelled || status.message().starts_with(node.label())) return status;
   return status.with_prefix(str_cat(node.label(), ": "));
@@ -421,7 +427,7 @@ Result<Outputs> run_reference(const Node& node, const OpDef& op, std::span<const
   std::vector<const void*> data;
   for (const TensorView& view : inputs) {
     types.push_back(view.type);
-    data.push_back(view.present() ? view.bytes : nullptr);
+    data.push_back(contents_of(view));
   }
   NodeView view(node, op, types, data, declared);
   view.set_ops(&ops);

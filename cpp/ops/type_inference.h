@@ -45,6 +45,10 @@ struct TypeInference {
 Result<TypeInference> infer_types(const Graph& graph, std::span<const TensorType> input_types = {},
                                   std::span<const ConstantPtr> input_data = {}, const OpTable& ops = {});
 
+/// What a NodeView is given for a tensor that is there: its bytes, and where it has none some address, because null
+/// stands for contents that are unknown. Null for a left-out input.
+const void* contents_of(const TensorView& tensor);
+
 /// Shape rules know symbols only by number and print them as s0, s1. The same status with the symbols' names in the
 /// shapes of its message; as it is where `symbols` does not have them.
 Status name_symbols(Status status, std::span<const Symbol> symbols);

@@ -217,7 +217,7 @@ Status GraphRunner::run(Instance& instance, std::span<const TensorView> inputs, 
       for (ValueId id : node.inputs) {
         state.inputs.push_back(id == kNoValue ? TensorView{} : instance.views[id]);
         types.push_back(state.inputs.back().type);
-        data.push_back(state.inputs.back().bytes);
+        data.push_back(contents_of(state.inputs.back()));
       }
       const NodeView view(node, *setup_.ops->find(node.op), types, data);
       PINNACE_TRY(run_control(*state.control, view, state.inputs, state.outputs, context));
@@ -263,7 +263,7 @@ Status GraphRunner::run_dynamic(Instance& instance, size_t s, const RunContext& 
   for (ValueId id : node.inputs) {
     state.inputs.push_back(id == kNoValue ? TensorView{} : instance.views[id]);
     types.push_back(state.inputs.back().type);
-    data.push_back(state.inputs.back().bytes);
+    data.push_back(contents_of(state.inputs.back()));
     if (types.back()) key.push_back(*types.back());
   }
   for (ValueId id : node.outputs) declared.push_back(&graph_.value(id).type);

@@ -145,6 +145,44 @@ TEST(HostileSessions, AnEmptyTensorCostsNothingHoweverLargeItsOtherSizes) {
   }
 }
 
+/// An input without elements has no unknown contents, when a session is made and when it runs, where it may come
+/// without memory.
+TEST(HostileSessions, AnEmptyListOfNumbersIsKnown) {
+  constexpr std::pair<std::string_view, bool> kPrograms[] = {
+      {"input %x : f32[0,3,4] input %n : i64[0] %y : f32[?,?,?] = reshape(%x, %n) {allowzero=1}", false},
+      {"input %x : f32[] input %n : i64[0] %y : f32[] = expand(%x, %n)", true},
+      {"input %x : f32[2] input %n : i64[0] %y : f32[?] = reshape(%x, %n)", false},
+      {"input %x : f32[0] input %n : i64[0] %y : i64[1,?] = non_zero(%x)", true},
+      {"input %x : i64[0] input %n : i64[0] %y : i64[?] = unique(%x)", true},
+  };
+  for (const auto& [program, good] : kPrograms) {
+    const std::string text = str_cat("graph \"g\" { ", program, " output \"y\" %y }");
+    SCOPED_TRACE(text);
+    auto model = Model::parse(text, {.disabled_passes = {"all"}});
+    if (!model.ok()) {
+      EXPECT_FALSE(good) << model.status().message();
+      continue;
+    }
+    const auto built = model->build();
+    ASSERT_TRUE(built.ok()) << built.status().message();
+    auto session = Session::create(*built, {.threads = 1});
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    const float one = 1;
+    std::vector<Tensor> inputs;
+    for (const auto& input : session->inputs()) {
+      Tensor tensor;
+      tensor.type = input.type;
+      if (tensor.type.elements()) {
+        tensor.memory.host = const_cast<float*>(&one);
+        tensor.memory.bytes = tensor.type.bytes();
+      }
+      inputs.push_back(tensor);
+    }
+    const Status status = session->run(inputs);
+    EXPECT_EQ(status.ok(), good) << status.message();
+  }
+}
+
 /// Cases that cannot be compiled without their contents stay the exception, or the test above tests nothing.
 TEST(HostileSessions, MostCasesCompileWithoutContents) {
   int compiled = 0, refused = 0;

@@ -105,6 +105,15 @@ TEST_F(OnnxLimits, ShapesThatConstantsPromise) {
   }
 }
 
+TEST_F(OnnxLimits, HeadsThatAShapePromises) {
+  for (const int64_t heads : {int64_t{1} << 26, int64_t{1} << 31, INT64_MAX}) {
+    add_input("q", {1, heads, 1, 1}), add_input("k", {1, 1, 1, 1}), add_input("v", {1, 1, 1, 1});
+    add_node(graph(), "FlexAttention", {"q", "k", "v"}, {"y"}).set_domain("ai.onnx.preview");
+    add_output("y");
+    bounded("flex_attention");
+  }
+}
+
 TEST_F(OnnxLimits, RowsOfConstantsThatDouble) {
   // Each node doubles its input: constants of 2^40 elements at the end, if nobody counts.
   add_floats("v0", {1024}, std::vector<float>(1024, 1));

@@ -8,6 +8,8 @@
 
 namespace pinnace::onnx {
 namespace {
+constexpr int64_t kMostHeads = 1 << 16;  // as many numbers say where each head comes from
+
 Result<ValueId> cast_to(SourceNode& node, ValueId x, DType to) {
   if (node.type(x).dtype == to) return x;
   return node.emit("cast", {x}, {{"to", std::string(dtype_code(to))}});
@@ -52,8 +54,8 @@ Status map_flex_attention(SourceNode& node) {
   const TensorType &q = node.in_type(0), &k = node.in_type(1);
   const DType type = q.dtype;
   const Dim heads = q.shape[1], own = k.shape[1], depth = q.shape[3];
-  if (!heads.known() || !own.known() || own.size < 1 || heads.size % own.size) {
-    return refuse("the heads of q must be known and a multiple of those of k",
+  if (!heads.known() || heads.size > kMostHeads || !own.known() || own.size < 1 || heads.size % own.size) {
+    return refuse(str_cat("the heads of q must be known, at most ", kMostHeads, " and a multiple of those of k"),
                   str_cat(to_string(q), ", ", to_string(k)));
   }
   const int64_t times = heads.size / own.size;
