@@ -158,8 +158,9 @@ Status ValueStatistics::add(const Tensor& value, int channel_axis) {
       data_->least = least;
       data_->greatest = greatest;
     }
-    data_->least = std::min(data_->least, least);
-    data_->greatest = std::max(data_->greatest, greatest);
+    // Of two zeros either could be the least: + 0 makes 0 of -0, so that order does not matter.
+    data_->least = std::min(data_->least, least) + 0.0f;
+    data_->greatest = std::max(data_->greatest, greatest) + 0.0f;
     data_->widen(
         exponent_for(std::max(std::fabs(static_cast<double>(least)), std::fabs(static_cast<double>(greatest)))));
     for (int64_t n = 0; n < samples; ++n) {
@@ -191,7 +192,13 @@ Status ValueStatistics::merge(const ValueStatistics& other) {
       to = from;
       return {};
     }
-    to.samples += from.samples;
+    // Bytes of another process may claim any number of them.
+    int64_t samples = 0;
+    Wide sum = 0;
+    bool fits = !__builtin_add_overflow(to.samples, from.samples, &samples);
+    for (size_t c = 0; c < to.sums.size(); ++c) fits = fits && !__builtin_add_overflow(to.sums[c], from.sums[c], &sum);
+    if (!fits) return invalid("statistics of ", from.samples, " samples are too many beside ", to.samples);
+    to.samples = samples;
     to.least = std::min(to.least, from.least);
     to.greatest = std::max(to.greatest, from.greatest);
     to.widen(from.exponent);
@@ -411,6 +418,9 @@ Result<ValueStatistics> ValueStatistics::from_bytes(std::span<const std::byte> b
     if (header.samples == 0) return made;
     d.counts.resize(2 * kSide);
     std::memcpy(d.counts.data() + header.first, bytes.data() + sizeof header, counts);
+    if (d.counts[header.first] == 0 || d.counts[header.first + header.bins - 1] == 0) {
+      return wrong("the histogram begins or ends with an empty bin");
+    }
     d.sums.resize(header.channels);
     if (header.channels) {
       std::memcpy(d.sums.data(), bytes.data() + sizeof header + counts, header.channels * sizeof(Wide));

@@ -1,7 +1,10 @@
 // Quantisation after training: statistics that do not depend on order, ranges, and what the rewrites make of a graph.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <limits>
 #include <random>
 
 #include <pinnace/model.h>
@@ -129,6 +132,37 @@ TEST(ValueStatistics, DamagedBytes) {
       }
     }
   }
+}
+
+TEST(ValueStatistics, ZerosOfBothSigns) {
+  ValueStatistics one, two;
+  std::vector<float> plus = {0.0f, 1.0f}, minus = {-0.0f, 1.0f};
+  for (std::vector<float>* x : {&plus, &minus}) ASSERT_TRUE(one.add(tensor(*x, {2})).ok());
+  for (std::vector<float>* x : {&minus, &plus}) ASSERT_TRUE(two.add(tensor(*x, {2})).ok());
+  EXPECT_EQ(one.to_bytes(), two.to_bytes());
+}
+
+TEST(ValueStatistics, BytesThatClaimTooMuch) {
+  ValueStatistics s;
+  std::vector<float> x = {1, 2, 3, 4};
+  ASSERT_TRUE(s.add(tensor(x, {2, 2}), 1).ok());
+  const auto bytes = s.to_bytes();
+  auto many = bytes;
+  const int64_t most = std::numeric_limits<int64_t>::max();
+  std::memcpy(many.data() + 8, &most, sizeof most);  // samples
+  auto read = ValueStatistics::from_bytes(many);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(s.merge(*read).code(), Code::kInvalidArgument);
+  EXPECT_EQ(s.to_bytes(), bytes);
+  auto large = bytes;
+  std::fill_n(large.end() - 32, 31, std::byte{0xff});  // both channels' sums
+  large.back() = std::byte{0x7f};
+  read = ValueStatistics::from_bytes(large);
+  ASSERT_TRUE(read.ok());
+  EXPECT_EQ(read->merge(*ValueStatistics::from_bytes(large)).code(), Code::kInvalidArgument);
+  auto empty = bytes;
+  std::fill(empty.begin() + 40, empty.end() - 32, std::byte{0});  // all counts
+  EXPECT_EQ(ValueStatistics::from_bytes(empty).status().code(), Code::kCorruptFile);
 }
 
 TEST(ValueStatistics, ExtremeMagnitudes) {

@@ -48,7 +48,8 @@ class ValueStatistics {
   /// in all calls. kInvalidArgument: another type, an element that is NaN or infinite (says which sample), another
   /// number of channels than before. Then nothing is added.
   Status add(const Tensor& value, int channel_axis = -1);
-  /// Adds what another object has seen. kInvalidArgument: it has another number of channels.
+  /// Adds what another object has seen. kInvalidArgument: it has another number of channels, or both have seen more
+  /// samples than can be counted. Then nothing is added.
   Status merge(const ValueStatistics& other);
 
   /// 0 before the first add().
