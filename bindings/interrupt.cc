@@ -8,6 +8,7 @@
 
 #include <cmath>
 #include <memory>
+#include <string>
 #include <utility>
 
 namespace py = pybind11;
@@ -21,7 +22,9 @@ thread_local Signals* signals_of_this_thread = nullptr;
 class ScopeBlock {
  public:
   explicit ScopeBlock(const CancelToken* cancel) : cancel_(cancel) {}
-  ~ScopeBlock() { static_cast<void>(scope_.release()); }  // entered and never left: it stays its thread's
+  ~ScopeBlock() {  // entered and never left: it stays its thread's
+    [[maybe_unused]] const CancelScope* left = scope_.release();
+  }
   void enter() {
     if (scope_) throw_status(Status(Code::kInvalidArgument, "this CancelScope is entered already"));
     scope_ = std::make_unique<CancelScope>(RunOptions{.cancel = cancel_});
@@ -33,6 +36,14 @@ class ScopeBlock {
     }
     innermost = outer_;
     scope_.reset();
+  }
+  /// For waiting in Python. Cancelled: the token of a scope of this thread says so.
+  static void check_cancelled(const std::string& where) {
+    for (const ScopeBlock* scope = innermost; scope; scope = scope->outer_) {
+      if (scope->cancel_ && scope->cancel_->cancelled()) {
+        throw_status(Status(Code::kCancelled, "cancelled at " + where));
+      }
+    }
   }
 
  private:
@@ -106,6 +117,8 @@ void add_cancel(py::module_& module) {
              return self;
            })
       .def("__exit__", &ScopeBlock::exit, py::arg("type"), py::arg("value"), py::arg("traceback"));
+  module.def("check_cancelled", &ScopeBlock::check_cancelled, py::arg("where"),
+             "Raises Cancelled where the token of a CancelScope of this thread was cancelled.");
 }
 
 }  // namespace pinnace::bindings

@@ -74,6 +74,7 @@ PACKAGE_ORDER = (
         "quantization",
         "program",
         "session",
+        "cluster",
         "new_names",
     ),
     *("torch", "inputs", "sources", "verify", "quantize", "model", "loading", "cli"),

@@ -31,6 +31,7 @@ __all__: list[str] = [
     "VerificationError",
     "built_from",
     "byte_scale",
+    "check_cancelled",
     "deliver_log",
     "deliver_log_to",
     "devices",
@@ -503,6 +504,11 @@ def byte_scale(
 ) -> tuple[float, int]:
     """
     (scale, zero point) of unsigned bytes that cover the range and 0.
+    """
+
+def check_cancelled(where: str) -> None:
+    """
+    Raises Cancelled where the token of a CancelScope of this thread was cancelled.
     """
 
 def deliver_log() -> None:

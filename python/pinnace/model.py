@@ -8,6 +8,7 @@ from typing import Any
 
 from pinnace import _core
 from pinnace.agreement import tolerance_bounds
+from pinnace.cluster import Cluster
 from pinnace.files import place_text, printable
 from pinnace.inputs.attempts import attempts, facts_of, first_that_runs, ranges_of
 from pinnace.inputs.maker import InputMaker
@@ -276,6 +277,8 @@ def _check_quantize(options: object) -> None:
         raise _core.InvalidArgument(
             f"quantize must be None, Int8(...), WeightOnly(...), DynamicInt8(...) or Float16(...), is {kind}"
         )
+    if isinstance(options, Int8) and options.client is not None:
+        Cluster(options.client)  # before anything is built
 
 
 def _quantized(

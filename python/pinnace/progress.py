@@ -52,6 +52,11 @@ def counted(name: str, shown: bool = True) -> Iterator[Callable[[], None]]:
         _shown.release()
 
 
+def is_shown() -> bool:
+    """What set_progress() said last."""
+    return _wanted
+
+
 def _is_terminal() -> bool:
     try:
         return sys.stderr is not None and sys.stderr.isatty()
@@ -107,4 +112,4 @@ class _Line:
                 self._drawn.stop()
 
 
-__all__ = ["phase", "set_progress"]
+__all__ = ["counted", "is_shown", "phase", "set_progress"]

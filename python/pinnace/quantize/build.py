@@ -2,30 +2,30 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from pinnace import _core
+from pinnace.cluster import Cluster, Shared, is_partitioned
 from pinnace.log import log
 from pinnace.program import Program, core_of, node_infos
 from pinnace.progress import phase
 from pinnace.quantization import FACT, QuantizationReport, QuantizationRow, RangeRow
 from pinnace.quantize.calibration import Calibration, calibrate
-from pinnace.quantize.control import fewest_kept
+from pinnace.quantize.control import Choice, fewest_kept
 from pinnace.quantize.errors import relative_error
+from pinnace.quantize.on_workers import ScoresOn, calibrate_on, score_of, worst_error_of
 from pinnace.quantize.options import Int8, skip_reason
 from pinnace.quantize.rounded_source import RoundedSource
 from pinnace.quantize.samples import samples_of
+from pinnace.quantize.scoring import Candidate, Candidates, built
 from pinnace.session import Session
 from pinnace.sources.pinnace_program import ProgramSource
-from pinnace.types import Array, specs_from
+from pinnace.types import specs_from
 from pinnace.verify.verification import verify_program
 
 # Layers whose sensitivity is measured one by one; of more, by the error that each makes where all are quantised.
 ALONE_MOST = 400
-# So many weights share a scale where floats are multiplied by stored ones.
-STORED_BLOCK = 64
 # Operators that multiply by weights.
 PRODUCTS = ("conv", "conv_transpose", "gemm", "mat_mul")
 
@@ -33,9 +33,12 @@ PRODUCTS = ("conv", "conv_transpose", "gemm", "mat_mul")
 class Quantizer:
     """One model and what is asked of it."""
 
+    candidates: Candidates
+
     def __init__(self, core: _core.Model, options: Int8, names: Mapping[str, str]) -> None:
         """core: the float model with the program's names. names: of inputs that the user's model calls otherwise."""
         self.options, self.names = options, names
+        self.cluster = None if options.client is None else Cluster(options.client, options.progress)
         self.ready = core.ready_to_quantize(options.equalize)
         sites = self.ready.quantization_sites()
         self.values: list[dict[str, Any]] = sites["values"]
@@ -49,24 +52,34 @@ class Quantizer:
         # Nodes whose weights are stored as 8-bit integers that float arithmetic reads: rows that are gathered, and
         # layers that accuracy control leaves in float.
         self.tables = [name for name in self.table_weights if name not in self.skipped]
-        self.stored: list[str] = []
-        self.float_program = _built(self.ready)
+        self.stored: Sequence[str] = ()
+        self.float_program = built(self.ready)
         self.calibration = Calibration({})
         self.said: list[str] = []
+        self._on_workers: ScoresOn | None = None
 
     def calibrate(self) -> None:
-        """Runs the samples. InvalidArgument: see calibrate() of calibration.py."""
-        specs = specs_from(self.ready.inputs, self.ready.symbols)
-        samples = samples_of(self.options.calibration, specs, self.names)
-        self.calibration = calibrate(self.float_program, self.values, samples, self.options.progress)
-        self.scales = self.calibration.scales(self.values, self.options)
-        self.means = self.calibration.means(self.values) if self.options.bias_correction else []
+        """Runs the samples. InvalidArgument, DeviceLost, Unsupported: see calibrate() of calibration.py, and
+        calibrate_on() of on_workers.py."""
+        given, options = self.options.calibration, self.options
+        if self.cluster is None:
+            samples = samples_of(given, specs_from(self.ready.inputs, self.ready.symbols), self.names)
+            self.calibration = calibrate(self.float_program, self.values, samples, options.progress)
+        else:
+            self.calibration = calibrate_on(
+                self.cluster, self.float_program, self.values, self.names, given, is_partitioned(given)
+            )
+        self.said += self.calibration.said
+        self.scales = self.calibration.scales(self.values, options)
+        means = self.calibration.means(self.values) if options.bias_correction else []
+        kept = self.calibration.kept
+        self.candidates = Candidates(
+            self.ready, self.float_program, self.scales, means, kept, options.metric, self.names
+        )
 
-    def chosen(self, kept: Sequence[str] = (), only: str | None = None) -> list[str]:
-        """The nodes that compute in integers where these layers stay in float, or that one layer alone does not. Others
-        follow the layers whose results they take: between floats they would only cost."""
-        if only is not None:
-            return [only]
+    def chosen(self, kept: Sequence[str] = ()) -> list[str]:
+        """The nodes that compute in integers where these layers stay in float. Others follow the layers whose results
+        they take: between floats they would only cost."""
         stay, made, nodes = {*kept, *self.skipped}, set(), []
         for site in self.sites:
             if site["name"] in stay or not (site["weighted"] or all(name in made for name in site["inputs"])):
@@ -75,34 +88,12 @@ class Quantizer:
             made.add(site["output"])
         return nodes
 
-    def model(self, nodes: Sequence[str], fold: bool = True, stored: Sequence[str] | None = None) -> _core.Model:
-        """In integers, or as rounded floats. stored: nodes with stored weights, else those that were decided on."""
-        stored = [*self.tables, *self.stored] if stored is None else stored
-        ready = self.ready
-        if stored:
-            ready = ready.with_stored_weights(list(stored), 8, STORED_BLOCK, True, integers=fold, passes=False)
-        return ready.quantized(list(nodes), self.scales, self.means, fold=fold)
+    def candidate(self, kept: Sequence[str] = ()) -> Candidate:
+        """Where these layers stay in float."""
+        stored = [name for name in kept if name in self.storable]
+        return Candidate(tuple(self.chosen(kept)), (*self.tables, *stored))
 
     # ---- errors
-
-    def outputs(self, program: Program) -> list[list[Array]]:
-        """Of each kept sample."""
-        session = Session(program, "cpu", plan_cache=1)
-        found = []
-        for sample in self.calibration.kept:
-            session.reset_state()
-            found.append(list(session.run(dict(zip(program.inputs, sample, strict=True))).values()))
-        return found
-
-    def errors(self, program: Program) -> dict[str, float]:
-        """By output, relative to the float program's."""
-        if not hasattr(self, "_floats"):
-            self._floats = self.outputs(self.float_program)
-        found = self.outputs(program)
-        return {
-            name: relative_error([a[i] for a in found], [b[i] for b in self._floats])
-            for i, name in enumerate(program.outputs)
-        }
 
     def inner_errors(self, program: Program, names: Sequence[str]) -> dict[str, float]:
         """By inner value, on the first kept sample, 32 values at a time."""
@@ -117,69 +108,74 @@ class Quantizer:
 
     # ---- accuracy control
 
-    def score(self, program: Program) -> float:
+    def numbers(
+        self,
+        here: Callable[[Candidate | None], float],
+        there: Callable[[Shared, Candidate | None], float],
+        asked: Mapping[str, Candidate | None],
+    ) -> list[float]:
+        """Of each candidate, in this process or on workers. asked: by what it is, for errors."""
+        if self.cluster is None:
+            return [here(candidate) for candidate in asked.values()]
+        if self._on_workers is None:
+            self._on_workers = ScoresOn(self.cluster, self.candidates)
+        return list(self._on_workers(there, asked))
+
+    def scores(self, asked: Mapping[str, Candidate | None]) -> list[float]:
         """The metric, or less of it the larger the worst error is. InvalidArgument: it raises, or is no number."""
-        if self.options.metric is None:
-            return -max(self.errors(program).values(), default=0.0)
-        session = Session(program, "cpu")
-
-        def run(feed: Mapping[str, Any]) -> dict[str, Array]:
-            return session.run({self.names.get(name, name): value for name, value in feed.items()})
-
-        try:
-            number = float(self.options.metric(run))
-        except _core.Error:
-            raise
-        except Exception as error:  # of the user's code
-            text = f"{type(error).__name__}: {error}".strip()
-            raise _core.InvalidArgument(f"metric failed: {text}") from error
-        if math.isnan(number):
-            raise _core.InvalidArgument("metric gave NaN, must give a number, higher for better programs")
-        return number
+        return self.numbers(self.candidates.score, score_of, asked)
 
     def sensitivities(self) -> dict[str, float]:
         """By layer, the error of the worst output where it alone is quantised."""
         if len(self.layers) > ALONE_MOST:
             outputs = {site["name"]: site["output"] for site in self.sites}
-            rounded = _built(self.model(self.chosen(), fold=False))
+            rounded = built(self.candidates.model(self.candidate(), fold=False))
             errors = self.inner_errors(rounded, [outputs[name] for name in self.layers])
             return {name: errors[outputs[name]] for name in self.layers}
-        return {
-            name: max(self.errors(_built(self.model(self.chosen(only=name), stored=[]))).values(), default=0.0)
-            for name in self.layers
-        }
+        asked = {f"layer {name!r} alone": Candidate((name,)) for name in self.layers}
+        worst = self.numbers(self.candidates.worst_error, worst_error_of, asked)
+        return dict(zip(self.layers, worst, strict=True))
 
     @phase("controlling accuracy")
     def kept(self) -> tuple[list[str], dict[str, float], tuple[float, float] | None]:
         """(layers that stay in float, sensitivities, scores of the float program and of the result)."""
         if self.options.max_drop is None:
             return [], {}, None
-        exact = self.score(self.float_program)
+        found: dict[Candidate, float] = {}
+        every = self.candidate()
+        exact, found[every] = self.scores({"the float program": None, "all layers in integers": every})
         allowed = self.options.allowed(exact)
         assert allowed is not None
-        programs: dict[tuple[frozenset[str], frozenset[str]], float] = {}
-        least = exact - allowed
+
+        def ask(choices: Sequence[Sequence[str]]) -> None:
+            unknown = [kept for kept in choices if self.candidate(kept) not in found]
+            asked = {f"{len(kept)} layers in float": self.candidate(kept) for kept in unknown}
+            found.update(zip(asked.values(), self.scores(asked), strict=True))
 
         def scored(kept: Sequence[str]) -> float:
-            self.stored = [name for name in kept if name in self.storable]
-            key = frozenset(kept), frozenset([*self.tables, *self.stored])
-            if key not in programs:
-                programs[key] = self.score(_built(self.model(self.chosen(kept))))
-            return programs[key]
+            ask([kept])
+            return found[self.candidate(kept)]
 
+        def searched() -> Choice:
+            if self.cluster is not None:  # the search begins with these, of which workers can score several at a time
+                doubled = [order[:count] for count in (1, 2, 4, 8, 16, 32, 64, 128, 256) if count < len(order)]
+                ask(doubled[: self.cluster.slots])
+            return fewest_kept(order, scored, least)
+
+        least = exact - allowed
         if scored([]) >= least:
             return [], {}, self._scores(exact, scored([]))
         sensitivity = self.sensitivities()
         order = sorted(self.layers, key=lambda name: -sensitivity[name])
-        found = fewest_kept(order, scored, least)
-        if len(found.kept) == len(self.layers) and (self.tables or self.storable.intersection(self.layers)):
+        choice = searched()
+        if len(choice.kept) == len(self.layers) and (self.tables or self.storable.intersection(self.layers)):
             self.tables, self.storable = [], set()  # stored weights may be what is not good enough
-            found = fewest_kept(order, scored, least)
-        self.stored = [name for name in found.kept if name in self.storable]
-        if len(found.kept) == len(self.layers):
+            choice = searched()
+        self.stored = [name for name in choice.kept if name in self.storable]
+        if len(choice.kept) == len(self.layers):
             self.said.append(f"no choice of quantised layers reaches a drop of {allowed:g}: all stay in float")
-            return found.kept, sensitivity, self._scores(exact, exact)
-        return found.kept, sensitivity, self._scores(exact, found.score)
+            return choice.kept, sensitivity, self._scores(exact, exact)
+        return choice.kept, sensitivity, self._scores(exact, choice.score)
 
     def _scores(self, exact: float, found: float) -> tuple[float, float] | None:
         return (exact, found) if self.options.metric is not None else None
@@ -229,7 +225,7 @@ class Quantizer:
             rows,
             ranges,
             samples=self.calibration.samples,
-            errors=self.errors(program),
+            errors=self.candidates.errors(program),
             score=score,
             ns=(sum(before.values()), sum(after.values())),
             said=self.said,
@@ -304,8 +300,8 @@ def quantized_program(
     examples  inputs to verify on; none: verification is left out.
     names     of inputs that the user's model calls otherwise.
 
-    InvalidArgument: a sample or the metric; VerificationError: the integers differ from what they round, or that from
-    the float model before its channels were evened out.
+    InvalidArgument: a sample, the metric or the client; DeviceLost: workers died; VerificationError: the integers
+    differ from what they round, or that from the float model before its channels were evened out.
     """
     work = Quantizer(core, options, names)
     if not work.layers:
@@ -314,22 +310,17 @@ def quantized_program(
             + (", and skip names all of them" if work.skipped else "")
         )
     if examples:  # what was made ready computes what the verified program does
-        verify_program(work.float_program, ProgramSource(_built(core)), examples, ["cpu"])
+        verify_program(work.float_program, ProgramSource(built(core)), examples, ["cpu"])
     work.calibrate()
     kept, sensitivity, score = work.kept()
-    nodes = work.chosen(kept)
-    program = Program(work.model(nodes).build(targets, dict(facts)))
-    source = RoundedSource(work.model(nodes, fold=False))
+    candidate = work.candidate(kept)
+    program = Program(work.candidates.model(candidate).build(targets, dict(facts)))
+    source = RoundedSource(work.candidates.model(candidate, fold=False))
     if examples:
         program = verify_program(program, source, examples, targets)
-    report = work.report(program, source.program, nodes, kept, sensitivity, score)
+    report = work.report(program, source.program, candidate.nodes, kept, sensitivity, score)
     log("info", f"quantised: {report!r}")
     return Program(core_of(program.with_metadata({FACT: report.to_json(ranges=False)})), report)
-
-
-@phase("building")
-def _built(core: _core.Model) -> Program:
-    return Program(core.build(["cpu"], {}))
 
 
 __all__ = ["Quantizer", "quantized_program"]

@@ -13,7 +13,7 @@ from pinnace.files import one_line
 from pinnace.program import Program
 from pinnace.progress import counted
 from pinnace.quantize.options import Int8
-from pinnace.quantize.samples import Kept
+from pinnace.quantize.samples import Call, Kept, SampleRefused
 from pinnace.session import Session
 from pinnace.types import Array
 
@@ -25,11 +25,19 @@ class Calibration:
     statistics  of each value, by name.
     samples     how many calls there were.
     kept        the first of them.
+    said        what a user should know of how they ran.
     """
 
     statistics: dict[str, Any]
     samples: int = 0
     kept: list[list[Array]] = field(default_factory=list)
+    said: list[str] = field(default_factory=list)
+
+    def checked(self) -> Calibration:
+        """Itself. InvalidArgument: there was no sample."""
+        if not self.samples:
+            raise _core.InvalidArgument("calibration has no sample: ranges of values follow from runs on some")
+        return self
 
     def scales(self, values: Sequence[Mapping[str, Any]], options: Int8) -> list[tuple[str, float, int]]:
         """(value, scale, zero point) by the options' observer; values of a group share the hull of their ranges."""
@@ -49,37 +57,52 @@ class Calibration:
         ]
 
 
+class Observer:
+    """Runs calls of the float program and gathers what its values are like."""
+
+    def __init__(self, program: Program, values: Sequence[Mapping[str, Any]], threads: int = 0) -> None:
+        """values: what has to be observed, as the sites name it. threads: of the session; 0: as many as help."""
+        self.statistics = {value["name"]: _core.ValueStatistics() for value in values}
+        inner = [value for value in values if value["name"] not in program.inputs]
+        keep = [value["name"] for value in inner]
+        self.session = Session(program, "cpu", threads, keep=keep, plan_cache=2)
+        first, inputs = len(program.outputs), list(program.inputs)
+        self._observed = [
+            (first + i, self.statistics[value["name"]], value["channel_axis"]) for i, value in enumerate(inner)
+        ]
+        self._entering = [(inputs.index(value["name"]), value) for value in values if value["name"] in program.inputs]
+
+    def add(self, call: Call) -> None:
+        """SampleRefused: it does not fit the inputs, or an element of a value is NaN or infinite."""
+        try:
+            for place, value in self._entering:
+                self.statistics[value["name"]].add(_floats(call.arrays[place]), value["channel_axis"])
+            _core.observe(self.session._core, call.arrays, self._observed)
+        except _core.InvalidArgument as error:
+            raise SampleRefused(call.sample, f": {one_line(error)}") from None
+
+
 def calibrate(
-    program: Program, values: Sequence[Mapping[str, Any]], samples: Iterator[list[Array]], shown: bool
+    program: Program, values: Sequence[Mapping[str, Any]], samples: Iterator[Call], shown: bool, threads: int = 0
 ) -> Calibration:
     """Runs the float program on every sample. values: what has to be observed, as the sites name it.
 
     InvalidArgument: no sample, one that does not fit the inputs, or one whose values are not finite; with its number.
     """
-    statistics = {value["name"]: _core.ValueStatistics() for value in values}
-    inputs = list(program.inputs)
-    inner = [value for value in values if value["name"] not in program.inputs]
-    session = Session(program, "cpu", keep=[value["name"] for value in inner], plan_cache=2)
-    first = len(program.outputs)
-    observed = [(first + i, statistics[value["name"]], value["channel_axis"]) for i, value in enumerate(inner)]
-    entering = [(inputs.index(value["name"]), value) for value in values if value["name"] in program.inputs]
-    done = Calibration(statistics)
+    observer = Observer(program, values, threads)
+    done = Calibration(observer.statistics)
     kept = Kept()
     with counted("calibrating", shown) as step:
-        for arrays in samples:
-            try:
-                for place, value in entering:
-                    statistics[value["name"]].add(_floats(arrays[place]), value["channel_axis"])
-                _core.observe(session._core, arrays, observed)
-            except _core.InvalidArgument as error:
-                raise _core.InvalidArgument(f"calibration sample {done.samples}: {one_line(error)}") from None
-            kept.offer(arrays)
-            done.samples += 1
-            step()
-    if not done.samples:
-        raise _core.InvalidArgument("calibration has no sample: ranges of values follow from runs on some")
+        try:
+            for call in samples:
+                observer.add(call)
+                kept.offer(call.arrays)
+                done.samples += 1
+                step()
+        except SampleRefused as refused:
+            raise refused.error() from None
     done.kept = kept.samples
-    return done
+    return done.checked()
 
 
 def _floats(array: Array) -> Array:
@@ -88,4 +111,4 @@ def _floats(array: Array) -> Array:
     return array
 
 
-__all__ = ["Calibration", "calibrate"]
+__all__ = ["Calibration", "Observer", "calibrate"]

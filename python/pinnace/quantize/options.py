@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from pinnace import _core
+from pinnace.cluster import check_client, check_here, is_partitioned
 from pinnace.program import NodeInfo
 from pinnace.types import Array
 
@@ -39,7 +40,15 @@ class Int8:
                      a metric: the largest error of an output (root mean square over the samples, relative to that of
                      the output). None: every layer that can be is quantised. Layers that stay in float for it keep
                      their weights in 8 bits where that is good enough.
-    progress         shows on a terminal how far the calibration is.
+    progress         shows on a terminal how far the calibration is; with a client and a data set of Dask's also in a
+                     notebook.
+    client           a dask.distributed.Client (pip install pinnace[dask]): samples and candidates of accuracy control
+                     run on its workers. The bytes of the program are the same with it and without, however the data
+                     set is divided, where workers have the instruction set of this machine. `calibration` may then also
+                     be a Dask bag or a list of delayed partitions, each an iterable of samples, which are read on the
+                     workers; samples of any other are sent to them, a few MB at a time. `metric` is pickled, and called
+                     on several threads where workers have several. Without a client, each run uses this process's
+                     threads.
 
     InvalidArgument: a value that is none of these.
     """
@@ -53,9 +62,15 @@ class Int8:
     metric: Callable[[Run], float] | None = None
     max_drop: float | str | None = None
     progress: bool = True
+    client: Any = None
 
     def __post_init__(self) -> None:
         """Refuses what no quantisation could be made of, before anything runs."""
+        check_client(self.client)
+        if self.client is None:
+            check_here(self.calibration, "calibration")
+        else:
+            is_partitioned(self.calibration)
         if not callable(self.calibration) and not isinstance(self.calibration, Iterable):
             raise _core.InvalidArgument(
                 f"calibration must be an iterable of samples, or a function that makes one, is "

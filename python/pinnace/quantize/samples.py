@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,24 +14,46 @@ from pinnace.files import one_line
 from pinnace.types import Array, TensorSpec
 
 
-def samples_of(calibration: Any, specs: Mapping[str, TensorSpec], names: Mapping[str, str]) -> Iterator[list[Array]]:
-    """The arrays of one call after the other.
+@dataclass(frozen=True)
+class Call:
+    """The arrays of one call, in the order of the inputs, and the number of the sample that it is, or is a part of."""
+
+    sample: int
+    arrays: list[Array]
+
+
+class SampleRefused(Exception):
+    """What is wrong with a sample. Its number may be within a part of the data set: whoever knows of the whole makes an
+    InvalidArgument of it."""
+
+    def __init__(self, number: int, said: str) -> None:
+        """said: follows "calibration sample 3"."""
+        super().__init__(number, said)
+        self.number, self.said = number, said
+
+    def error(self, before: int = 0) -> _core.InvalidArgument:
+        """before: samples of the data set before this part."""
+        return _core.InvalidArgument(f"calibration sample {before + self.number}{self.said}")
+
+
+def samples_of(calibration: Any, specs: Mapping[str, TensorSpec], names: Mapping[str, str]) -> Iterator[Call]:
+    """One call after the other.
 
     names: of inputs that the program calls otherwise than the model of which the user knows. A batch that is a multiple
     of a fixed first dimension is several calls.
 
-    InvalidArgument: what the iterable gives is no sample, with its number, or the iterable itself fails.
+    SampleRefused: what the iterable gives is no sample, or the iterable itself fails. InvalidArgument: it is none.
     """
     given = calibration() if callable(calibration) else calibration
     if not isinstance(given, Iterable):
         raise _core.InvalidArgument(f"calibration() gave {type(given).__name__}, must give an iterable of samples")
     for number, sample in enumerate(_guarded(given)):
-        where = f"calibration sample {number}"
         try:
             arrays = [np.asarray(a) for a in ordered_inputs(specs, _by_name(sample, specs, names))]
         except _core.InvalidArgument as error:
-            raise _core.InvalidArgument(f"{where}: {one_line(error)}") from None
-        yield from _calls(arrays, list(specs.values()))
+            raise SampleRefused(number, f": {one_line(error)}") from None
+        for call in _calls(arrays, list(specs.values())):
+            yield Call(number, call)
 
 
 def _guarded(given: Iterable[Any]) -> Iterator[Any]:
@@ -44,7 +67,7 @@ def _guarded(given: Iterable[Any]) -> Iterator[Any]:
             raise
         except Exception as error:  # of the user's code
             text = f"{type(error).__name__}: {error}".strip()
-            raise _core.InvalidArgument(f"calibration sample {number} cannot be read: {text}") from error
+            raise SampleRefused(number, f" cannot be read: {text}") from error
         yield sample
         number += 1
 
@@ -74,21 +97,25 @@ def _calls(arrays: list[Array], specs: Sequence[TensorSpec]) -> Iterator[list[Ar
 
 
 class Kept:
-    """The first samples, for measuring errors: at most 8, of at most 64 MB together."""
+    """The first calls, for measuring errors: at most 8, of at most 64 MB together."""
 
     MOST, MOST_BYTES = 8, 64 << 20
 
     def __init__(self) -> None:
         """Holds none."""
         self.samples: list[list[Array]] = []
+        self.full = False
         self._bytes = 0
 
     def offer(self, sample: list[Array]) -> None:
-        """Keeps a copy where there is room; the first always."""
+        """Keeps a copy where there is room; the first always. After one for which there is none, no other is kept: so
+        these are the first calls of the data set, however its parts come."""
         size = sum(array.nbytes for array in sample)
-        if not self.samples or (len(self.samples) < self.MOST and self._bytes + size <= self.MOST_BYTES):
+        fits = not self.samples or self._bytes + size <= self.MOST_BYTES
+        if fits and not self.full:
             self.samples.append([np.array(input_array("a sample", array)) for array in sample])
             self._bytes += size
+        self.full = self.full or not fits or len(self.samples) >= self.MOST
 
 
-__all__ = ["Kept", "samples_of"]
+__all__ = ["Call", "Kept", "SampleRefused", "samples_of"]

@@ -1,0 +1,365 @@
+"""client= of Int8: two worker processes give the bytes of one process, however the data set is divided;
+samples, metrics, workers and clients that fail are typed errors.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import sys
+import threading
+import time
+import zlib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import cloudpickle
+import dask
+import dask.bag
+import distributed
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+from pinnace import _core, cluster
+from pinnace.quantize import calibration, on_workers
+from pinnace.quantize.build import Quantizer
+from pinnace.quantize.samples import Kept, samples_of
+from quantize_test import Net
+
+GENERATOR = np.random.default_rng(29)
+Sample = dict[str, Any]
+# Workers get functions of this file with their code: that they need not import torch takes seconds off.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
+
+
+@pytest.fixture(scope="module")
+def client() -> Iterator[Any]:
+    """Of two processes with one thread each. A task whose workers die twice is given up."""
+    settings = {"distributed.scheduler.allowed-failures": 1, "distributed.worker.profile.enabled": False}
+    with (
+        dask.config.set(settings),
+        distributed.LocalCluster(
+            n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=50
+        ) as processes,
+        distributed.Client(processes) as made,
+    ):
+        yield made
+
+
+@pytest.fixture(scope="module")
+def model() -> pn.Model:
+    return pn.load(Net().eval(), torch.zeros(1, 3, 16, 16))
+
+
+@pytest.fixture(scope="module")
+def samples() -> list[Sample]:
+    """The first channel grows, so that no two parts of the data set have the same ranges."""
+    made = [GENERATOR.standard_normal((1, 3, 16, 16)).astype(np.float32) for _ in range(14)]
+    return [{"x": x * np.float32(1 + i / 7)} for i, x in enumerate(made)]
+
+
+def in_parts(samples: list[Any], count: int) -> list[list[Any]]:
+    edges = [i * len(samples) // count for i in range(count + 1)]
+    return [samples[a:b] for a, b in itertools.pairwise(edges)]
+
+
+def delayed(samples: list[Any], count: int) -> list[Any]:
+    return [dask.delayed(part) for part in in_parts(samples, count)]
+
+
+def facts(program: pn.Program) -> tuple[bytes, Any]:
+    """The file without its report, which has nanoseconds, and the report without them."""
+    report = program.quantization
+    assert report is not None
+    rows = [(r.node, r.kept_float, r.reason, r.error, r.sensitivity, r.bytes_after) for r in report.rows]
+    found = (rows, report.ranges, report.samples, report.errors, report.score, report.said)
+    return program.with_metadata({"quantization": ""}).to_bytes(), found
+
+
+def signed_mean(run: Any) -> float:
+    """A metric that falls as outputs move: of a few fixed inputs."""
+    random = np.random.default_rng(3)
+    total = 0.0
+    for _ in range(3):
+        y = next(iter(run({"x": random.standard_normal((1, 3, 16, 16)).astype(np.float32)}).values()))
+        total += float(np.abs(y).astype(np.float64).mean())
+    return round(total, 12)
+
+
+@pytest.fixture(scope="module")
+def here(model: pn.Model, samples: list[Sample]) -> tuple[bytes, Any]:
+    """Without a client; some layers stay in float."""
+    found = facts(model.build(quantize=pn.Int8(calibration=samples, max_drop=0.02)))
+    assert any(reason.startswith("max_drop") for _, _, reason, *_ in found[1][0])
+    return found
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_partitions_give_the_same_bytes(
+    client: Any, model: pn.Model, samples: list[Sample], here: tuple[bytes, Any], count: int
+) -> None:
+    options = pn.Int8(calibration=delayed(samples, count), max_drop=0.02, client=client)
+    assert facts(model.build(quantize=options)) == here
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_chunks_give_the_same_bytes(
+    client: Any,
+    model: pn.Model,
+    samples: list[Sample],
+    here: tuple[bytes, Any],
+    count: int,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(on_workers, "SLICE_CALLS", count)
+    options = pn.Int8(calibration=iter(samples), max_drop=0.02, client=client)
+    assert facts(model.build(quantize=options)) == here
+
+
+def test_other_forms_of_a_data_set(client: Any, model: pn.Model, samples: list[Sample]) -> None:
+    plain = facts(model.build(quantize=pn.Int8(calibration=samples, bias_correction=False)))
+    rows = [s["x"] for s in samples]
+    batches = [np.concatenate(part) for part in in_parts(rows, 2)]  # each is several calls
+    futures = client.scatter(in_parts(samples, 3))
+    empty = [*delayed([], 9), *delayed(samples, 2)]  # the first samples are past the partitions that are looked at
+    for data in (
+        dask.bag.from_sequence(samples, npartitions=4),
+        dask.bag.from_sequence(rows, npartitions=3).map(lambda x: {"x": x}),
+        dask.delayed(batches),
+        futures,
+        empty,
+        batches,
+    ):
+        program = model.build(quantize=pn.Int8(calibration=data, bias_correction=False, client=client))
+        assert facts(program) == plain
+
+
+def test_threads_give_the_same_statistics(model: pn.Model, samples: list[Sample]) -> None:
+    work = Quantizer(model._core, pn.Int8(calibration=samples), {})
+
+    def gathered(threads: int) -> dict[str, bytes]:
+        calls = samples_of(samples, work.float_program.inputs, {})
+        done = calibration.calibrate(work.float_program, work.values, calls, False, threads)
+        return {name: s.to_bytes() for name, s in done.statistics.items()}
+
+    assert gathered(1) == gathered(2)
+
+
+def test_a_metric_runs_on_workers(client: Any, model: pn.Model, samples: list[Sample]) -> None:
+    found = []
+    for given in (None, client):
+        options = pn.Int8(calibration=samples, metric=signed_mean, max_drop=0.0, client=given)
+        found.append(facts(model.build(quantize=options)))
+    assert found[0] == found[1]
+    assert found[0][1][4] is not None
+    me = os.getpid()
+
+    def elsewhere(run: Any) -> float:
+        return float(os.getpid() != me)
+
+    options = pn.Int8(calibration=samples, metric=elsewhere, max_drop=0.0, client=client)
+    report = model.build(quantize=options).quantization
+    assert report is not None
+    assert report.score == (1.0, 1.0)
+
+
+def test_the_first_calls_are_the_same_in_any_parts() -> None:
+    large = [np.zeros(size << 20, np.int8) for size in (40, 20, 30, 1)]
+    whole = Kept()
+    for array in large:
+        whole.offer([array])
+    assert [k[0].size >> 20 for k in whole.samples] == [40, 20]  # not the last one, before which one had no room
+    parts = Kept()
+    for part in (large[:1], large[1:]):
+        own = Kept()
+        for array in part:
+            own.offer([array])
+        for (array,) in own.samples:
+            parts.offer([array])
+    assert [k[0].size for k in parts.samples] == [k[0].size for k in whole.samples]
+
+
+# ---- what fails
+
+
+def with_nan(samples: list[Sample], at: int) -> list[Sample]:
+    wrong = samples[at]["x"].copy()
+    wrong[0, 1, 2, 3] = np.nan
+    return [*samples[:at], {"x": wrong}, *samples[at + 1 :]]
+
+
+def test_a_sample_that_is_refused(client: Any, model: pn.Model, samples: list[Sample]) -> None:
+    def refused(data: Any, part: str) -> None:
+        with pytest.raises(pn.InvalidArgument, match=part):
+            model.build(quantize=pn.Int8(calibration=data, client=client), verify=False)
+
+    nan = with_nan(with_nan(samples, 5), 12)
+    for data in (nan, *(delayed(nan, count) for count in (1, 2, 7))):
+        refused(data, "^calibration sample 5: .*NaN")
+    other = [*samples[:9], {"y": samples[9]["x"]}]
+    for data in (other, delayed(other, 2)):
+        refused(data, "^calibration sample 9: inputs: missing 'x'; unknown 'y'")
+    refused(delayed([*nan[:6], *other[6:]], 3), "^calibration sample 5")
+    refused([*nan[:6], *other[6:]], "^calibration sample 5")
+    refused([], "calibration has no sample")
+    refused(delayed([], 2), "calibration has no sample")
+    missing = dask.delayed(open)("/nowhere/at/all")
+    refused([dask.delayed(samples[:4]), missing], "partition 1 of 2, samples from 4 on cannot be read: FileNotFound")
+    refused([dask.delayed(3)], "iterable of samples|int")
+
+
+def test_metrics_that_fail(client: Any, model: pn.Model, samples: list[Sample]) -> None:
+    def refused(metric: Any, part: str) -> None:
+        with pytest.raises(pn.InvalidArgument, match=part):
+            model.build(quantize=pn.Int8(calibration=samples, metric=metric, max_drop=1, client=client), verify=False)
+
+    lock = threading.Lock()
+
+    def locked(run: Any) -> float:
+        with lock:
+            return 1.0
+
+    class Odd(Exception):
+        def __init__(self, a: int, b: int) -> None:
+            super().__init__("no pickle of it can be read")
+
+    def odd(run: Any) -> float:
+        raise Odd(1, 2)
+
+    refused(lambda run: 1 / 0, "accuracy control, the float program: metric failed: ZeroDivisionError")
+    refused(lambda run: float("nan"), "the float program: metric gave NaN")
+    refused(odd, "metric failed: Odd: no pickle")
+    refused(locked, "the metric cannot be sent to the workers, it cannot be pickled: TypeError")
+
+
+def killed(part: list[Any], marker: str) -> list[Any]:
+    """Ends its worker where a file is, and takes the file away: once. With no name, each time."""
+    if not marker or Path(marker).exists():
+        if marker:
+            Path(marker).unlink()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return part
+
+
+def test_a_worker_that_is_killed(client: Any, model: pn.Model, samples: list[Sample], tmp_path: Path) -> None:
+    plain = facts(model.build(quantize=pn.Int8(calibration=samples)))
+    marker = tmp_path / "once"
+    marker.touch()
+    parts = in_parts(samples, 4)
+    ending = dask.delayed(killed, pure=False)
+    data = [dask.delayed(parts[0]), ending(parts[1], str(marker)), *map(dask.delayed, parts[2:])]
+    assert facts(model.build(quantize=pn.Int8(calibration=data, client=client))) == plain
+    assert not marker.exists()
+    data[1] = ending(parts[1], "")
+    with pytest.raises(pn.DeviceLost, match=r"partition 1 of 4, samples from 3 on: 2 workers in turn ended"):
+        model.build(quantize=pn.Int8(calibration=data, client=client))
+    client.wait_for_workers(2, timeout=30)
+
+
+def slow(run: Any) -> float:
+    time.sleep(3)
+    return 1.0
+
+
+def metrics(client: Any) -> int:
+    """How many the scheduler knows of."""
+    tasks = client.run_on_scheduler(lambda dask_scheduler: [str(key) for key in dask_scheduler.tasks])
+    return sum(key.startswith("pinnace-score") for key in tasks)
+
+
+def waited(condition: Callable[[], bool]) -> bool:
+    """Whether it comes true within half a minute."""
+    end = time.monotonic() + 30
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.05)
+    return condition()
+
+
+def test_a_call_that_is_ended(client: Any, model: pn.Model, samples: list[Sample]) -> None:
+    options = pn.Int8(calibration=samples[:2], metric=slow, max_drop=1, client=client)
+    token = pn.CancelToken()
+    endings: list[tuple[Any, Callable[[], None]]] = [
+        (pn.Cancelled, token.cancel),
+        (KeyboardInterrupt, lambda: os.kill(os.getpid(), signal.SIGINT)),
+    ]
+    for error, end in endings:
+
+        def once_metrics_run(end: Callable[[], None] = end) -> None:
+            waited(lambda: metrics(client) > 0)
+            end()
+
+        watching = threading.Thread(target=once_metrics_run)
+        watching.start()
+        with pytest.raises(error):
+            model.build(quantize=options, verify=False, cancel=token)
+        watching.join()
+        assert waited(lambda: metrics(client) == 0)
+        token = pn.CancelToken()
+
+
+def test_clients_that_are_refused(client: Any, samples: list[Sample], model: pn.Model) -> None:
+    for wrong, part in [("tcp://here:1", "str 'tcp"), (3, "int 3"), (distributed.Client, "the class Client")]:
+        with pytest.raises(pn.InvalidArgument, match=f"client must be a dask.distributed.Client, is {part}"):
+            pn.Int8(calibration=samples, client=wrong)
+    for data in (delayed(samples, 2), dask.delayed(samples)):
+        with pytest.raises(pn.InvalidArgument, match="client= must say"):
+            pn.Int8(calibration=data)
+    with pytest.raises(pn.InvalidArgument, match="1 of 2 items are delayed"):
+        pn.Int8(calibration=[samples[0], dask.delayed(samples)], client=client)
+    closed = distributed.Client(client.scheduler.address)
+    options = pn.Int8(calibration=samples, client=closed)
+    meanwhile = pn.Int8(calibration=(closing(closed, s) for s in samples), client=closed)
+    with pytest.raises(pn.DeviceLost, match="lost its cluster"):
+        model.build(quantize=meanwhile)
+    with pytest.raises(pn.InvalidArgument, match="client is closed, must be running"):
+        model.build(quantize=options)
+
+
+def closing(client: Any, sample: Sample) -> Sample:
+    client.close()
+    return sample
+
+
+def test_without_the_package(client: Any, samples: list[Sample], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(pn.Unsupported, match=r"pip install pinnace\[dask\]"):
+        cluster.Cluster(client)
+
+
+def test_a_model_with_states_is_refused(client: Any) -> None:
+    text = """graph "g" {
+      input %x : f32[1, 4]
+      state "sum" %before : f32[1, 4] next %after = {0, 0, 0, 0}
+      const %w : f32[4, 4] = {1,0,0,0, 0,1,0,0, 0,0,1,0, 0,0,0,1}
+      %after : f32[1, 4] = add(%x, %before)
+      %y : f32[1, 4] = mat_mul(%after, %w)
+      output "y" %y
+    }"""
+    work = pn.Model(_core.Model.parse(text), None, [], "states", [], dict)
+    data = [np.ones((1, 4), np.float32)]
+    assert work.build(quantize=pn.Int8(calibration=data), verify=False).quantization is not None
+    with pytest.raises(pn.Unsupported, match="no model with states \\('sum'\\)"):
+        work.build(quantize=pn.Int8(calibration=data, client=client), verify=False)
+
+
+def test_statistics_of_a_worker_are_checked() -> None:
+    done = calibration.Calibration({"x": _core.ValueStatistics()})
+    for wrong in (b"", b"nonsense", zlib.compress(b"\x05" + bytes(7) + b"short")):
+        with pytest.raises(pn.CorruptFile):
+            on_workers._merge(done, on_workers.Part(1, 1, wrong))
+
+
+def test_dasks_bar(
+    client: Any,
+    model: pn.Model,
+    samples: list[Sample],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    for shown in (True, False):
+        model.build(quantize=pn.Int8(calibration=delayed(samples, 7), client=client, progress=shown))
+        assert ("% Completed" in capsys.readouterr().out) == shown
