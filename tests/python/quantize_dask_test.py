@@ -1,4 +1,4 @@
-"""client= of Int8: two worker processes give the bytes of one process, however the data set is divided;
+"""client= of Int8 and compare(): two worker processes give the bytes of one process, however the data set is divided;
 samples, metrics, workers and clients that fail are typed errors.
 """
 
@@ -27,6 +27,7 @@ from pinnace import _core, cluster
 from pinnace.quantize import calibration, on_workers
 from pinnace.quantize.build import Quantizer
 from pinnace.quantize.samples import Kept, samples_of
+from pinnace.verify import on_workers as compared_on_workers
 from quantize_test import Net
 
 GENERATOR = np.random.default_rng(29)
@@ -363,3 +364,82 @@ def test_dasks_bar(
     for shown in (True, False):
         model.build(quantize=pn.Int8(calibration=delayed(samples, 7), client=client, progress=shown))
         assert ("% Completed" in capsys.readouterr().out) == shown
+
+
+# ---- compare()
+
+
+@pytest.fixture(scope="module")
+def program(model: pn.Model) -> pn.Program:
+    return model.build()
+
+
+@pytest.fixture(scope="module")
+def apart() -> pn.Program:
+    """Another model by a little: most rows differ, and each input's differs by another amount."""
+    net = Net().eval()
+    with torch.no_grad():
+        net.last.weight.mul_(1.01)
+        net.gate[1].get_parameter("weight").mul_(1.02)
+        net.first[0].get_parameter("weight").mul_(1.001)
+    return pn.load(net, torch.zeros(1, 3, 16, 16)).build()
+
+
+def compared(result: pn.Comparison) -> Any:
+    return (
+        *(result.rows, result.targets, result.unavailable, result.nodes, result.inconclusive, result.details),
+        result.graph,
+    )
+
+
+def test_inputs_in_any_parts_compare_equal(
+    client: Any, program: pn.Program, apart: pn.Program, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def on(inputs: Any, given: Any = client) -> pn.Comparison:
+        return pn.compare(program, apart, inputs, precision=("fp32", "bf16"), client=given)
+
+    one = on(delayed(samples, 1))
+    assert not one.ok
+    assert len(one.details) >= 6
+    assert compared(on([*delayed([], 1), *delayed(samples, 2)])) == compared(one)
+    assert compared(on(delayed(samples, 7))) == compared(one)
+    for most in (1, 5):
+        monkeypatch.setattr(compared_on_workers, "SLICE_INPUTS", most)
+        again = on(iter(samples))
+        assert compared(again) == compared(one)
+    assert "… 11 more" in again.about["made by"]
+    assert "client=<Client>" in again.about["made by"]
+    assert compared(on(samples, None)) == compared(one)
+    assert compared(on(samples[0])) == compared(on([samples[0]]))
+
+
+def test_outputs_that_do_not_move_are_named(client: Any, program: pn.Program, samples: list[Sample]) -> None:
+    net = Net().eval()
+    with torch.no_grad():
+        net.last.weight.zero_()
+    still = pn.load(net, torch.zeros(1, 3, 16, 16)).build()
+    doubts = pn.compare(still, net, samples, client=client).inconclusive
+    assert doubts == pn.compare(still, net, samples).inconclusive
+    assert len(doubts) == 1
+    assert pn.compare(program, program, samples, client=client).inconclusive == []
+
+
+def test_what_compare_refuses(client: Any, program: pn.Program, samples: list[Sample]) -> None:
+    def refused(inputs: Any, part: str, reference: Any = program, given: Any = client) -> None:
+        with pytest.raises(pn.InvalidArgument, match=part):
+            pn.compare(program, reference, inputs, client=given)
+
+    wrong = [*samples[:9], {"y": samples[9]["x"]}]
+    refused(wrong, "compare: input 9: inputs: missing 'x'")
+    refused(wrong, "compare: input 9: inputs: missing 'x'", given=None)
+    refused(delayed(wrong, 3), "compare: input 9: inputs: missing 'x'")
+    refused([*samples[:9], 3], "compare: input 9: it must be a dict")
+    refused([3], "compare: input 0: it must be a dict")
+    refused([], "at least one dict")
+    refused(delayed([], 2), "at least one dict")
+    refused(delayed(samples, 2), "client= must say", given=None)
+    refused(samples, "client must be a dask", given="here")
+    refused([{"x": samples[0]["x"][:, :2]}], "^compare, input 0: ")
+    refused(samples, "the reference cannot be sent to the workers", threading.Lock())
+    with pytest.raises(pn.Error, match="nowhere"):
+        pn.compare(program, "/nowhere/at/all.pnc", samples, client=client)

@@ -41,18 +41,26 @@ def circumstances(call: str, program: Program, targets: Sequence[str]) -> dict[s
 def call_text(
     program: Any,
     reference: Any,
-    inputs: Sequence[Mapping[str, Any]],
+    feeds: Sequence[str],
+    count: int,
     targets: Sequence[str],
     precisions: Sequence[str],
     tolerance: Mapping[str, float],
+    client: Any = None,
 ) -> str:
-    """The call of compare() as it could have been written, arrays and models by their kinds."""
-    feeds = ", ".join("{" + ", ".join(f"{name!r}: {_kind(x)}" for name, x in feed.items()) + "}" for feed in inputs[:3])
-    more = f", … {len(inputs) - 3} more" if len(inputs) > 3 else ""
-    parts = [_kind(program), _kind(reference), f"[{feeds}{more}]", f"targets={list(targets)!r}"]
+    """The call of compare() as it could have been written, arrays and models by their kinds. feeds: feed_text() of the
+    first inputs, of which there are `count`."""
+    more = f", … {count - len(feeds)} more" if count > len(feeds) else ""
+    parts = [_kind(program), _kind(reference), f"[{', '.join(feeds)}{more}]", f"targets={list(targets)!r}"]
     parts += [f"precision={list(precisions)!r}"] if list(precisions) != ["fp32"] else []
     parts += [f"tolerance={dict(tolerance)!r}"] if tolerance else []
+    parts += [f"client={_kind(client)}"] if client is not None else []
     return f"pn.compare({', '.join(parts)})"
+
+
+def feed_text(feed: Mapping[str, Any]) -> str:
+    """One dict of inputs, arrays by their kinds."""
+    return "{" + ", ".join(f"{name!r}: {_kind(x)}" for name, x in feed.items()) + "}"
 
 
 def _kind(thing: Any) -> str:
@@ -85,4 +93,4 @@ def _release(package: str) -> str:
         return str(getattr(sys.modules[package], "__version__", ""))
 
 
-__all__ = ["call_text", "circumstances"]
+__all__ = ["call_text", "circumstances", "feed_text"]

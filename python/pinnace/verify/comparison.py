@@ -2,75 +2,29 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from os import PathLike
 from typing import Any
 
-import numpy as np
-
 from pinnace import _core
-from pinnace.agreement import Agreement, bounds_of, tolerance_bounds, tolerance_text
-from pinnace.arrays import ordered_inputs
-from pinnace.files import place_text, printable, write_text
+from pinnace.agreement import tolerance_bounds, tolerance_text
+from pinnace.cluster import Cluster, check_client, check_here
+from pinnace.files import printable, write_text
 from pinnace.html.notebook import comparison_html
 from pinnace.html.report import comparison_page
 from pinnace.program import NodeInfo, Program
 from pinnace.progress import phase
-from pinnace.session import Session, nodes_on
 from pinnace.sources.opened import source_of
-from pinnace.types import Array, json_text
+from pinnace.types import json_text
 from pinnace.verify.circumstances import call_text, circumstances
-from pinnace.verify.error_details import ErrorDetail, WorstErrors
-from pinnace.verify.layer_differences import layer_differences
+from pinnace.verify.compared_parts import InputRefused, Part, compared_part
+from pinnace.verify.comparison_rows import ComparisonRow, NodeCount
+from pinnace.verify.dataflow import Dataflow
+from pinnace.verify.error_details import ErrorDetail
 from pinnace.verify.model_explorer import model_explorer_json
-from pinnace.verify.quantized_allowance import QuantizedAllowance
-from pinnace.verify.verification import Verification
-
-
-@dataclass(frozen=True)
-class NodeCount:
-    """Of the nodes of a program that compute something in a run: how many ran on a target.
-
-    ran_there  on a back end that the target names.
-    all        how many there are.
-    """
-
-    ran_there: int
-    all: int
-
-
-@dataclass(frozen=True)
-class ComparisonRow:
-    """One value: an inner one of the program that the source has too, an output, or a state after the last run.
-
-    value    its name.
-    node     the node that makes it; empty for outputs and states.
-    op       that node's operator; "output" or "state".
-    source   the line of the user's model: "net.py:41"; may be empty.
-    output   True for outputs and states.
-    targets  one Agreement per target, the worst input's.
-    module   the submodule of the source model that it belongs to: "layers.3.conv1"; may be empty.
-    """
-
-    value: str
-    node: str
-    op: str
-    source: str
-    output: bool
-    targets: dict[str, Agreement] = field(default_factory=dict)
-    module: str = ""
-
-    @property
-    def place(self) -> str:
-        """Module and line for people: "in layers.3, net.py:41"; the module is left out where the name begins so."""
-        return place_text(self.node or self.value, self.module, self.source)
-
-    @property
-    def ok(self) -> bool:
-        """True if the value is within its bound on every target."""
-        return all(d.ok for d in self.targets.values())
+from pinnace.verify.on_workers import compared_on
+from pinnace.verify.verification import doubts_of
 
 
 @dataclass(frozen=True)
@@ -236,12 +190,13 @@ def _write(path: str | PathLike[str] | None, text: str) -> None:
 def compare(
     program: Program | str | PathLike[str],
     reference: Any,
-    inputs: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    inputs: Mapping[str, Any] | Iterable[Mapping[str, Any]],
     *,
     targets: str | Sequence[str] = ("cpu",),
     precision: str | Sequence[str] = ("fp32",),
     tolerance: float | Mapping[str, float] | None = None,
     cancel: _core.CancelToken | None = None,
+    client: Any = None,
 ) -> Comparison:
     """Runs `program` on every target, in every precision, and `reference` once per input, and compares layer by layer.
 
@@ -250,23 +205,50 @@ def compare(
     program    a Program, or the path of a .pnc file.
     reference  nn.Module, ExportedProgram, path of a .pt2, .onnx or .pnc, or a Program; also such a file as bytes or
                open for reading, and onnx.ModelProto.
-    inputs     dict name -> array, of the shapes and dtypes of program.inputs, or a list of such dicts.
+    inputs     dict name -> array, of the shapes and dtypes of program.inputs, or several such dicts.
     targets    one, or several: "cpu", "vulkan", "nnapi:29".
     precision  "fp32", "fp16", "bf16" or several: each is a column beside the target's name, with bounds of its own.
     tolerance  bound on the difference relative to a value's largest magnitude, in place of the stated ones: a number
                for all floating-point types, or a dict dtype name -> number. None: the stated bounds.
     cancel     a CancelToken that ends the comparison with Cancelled; a run of the reference is waited for.
+    client     a dask.distributed.Client (pip install pinnace[dask]): inputs are compared on its workers, of a generator
+               a few at a time. `inputs` may then also be a Dask bag or a list of delayed partitions, each an iterable
+               of such dicts. The reference is pickled; a path must lead to the file on every worker too. However the
+               inputs are divided, the result is the same. A target that a worker lacks is among `unavailable`.
 
     A wrong number is a row, not an exception. Unsupported: none of the targets can run here; those that cannot are
     listed in `unavailable` otherwise. InvalidArgument: no inputs, no such precision, a tolerance that is negative, NaN,
-    1 or more, 0 for floats or for a dtype that does not exist, or the reference cannot be run on the inputs.
+    1 or more, 0 for floats or for a dtype that does not exist, a reference that cannot be run on the inputs or cannot
+    be pickled, or a client that is none or is closed. DeviceLost: workers died.
     """
+    check_client(client)
+    cluster = None if client is None else Cluster(client)
     with _core.CancelScope(cancel):
-        return _compare(program, reference, _feeds(inputs), targets, precision, tolerance_bounds(tolerance))
+        bounds = tolerance_bounds(tolerance)
+        opened = program if isinstance(program, Program) else None
+        columns = _columns(targets, precision)
+        if cluster is None:
+            feeds = _feeds(inputs)
+            opened = opened or Program.open(program)  # type: ignore[arg-type]
+            part = _compared_here(opened, reference, feeds, columns, bounds)
+        else:
+            opened = opened or Program.open(program)  # type: ignore[arg-type]
+            part = compared_on(cluster, opened, reference, inputs, columns, bounds)
+        return _comparison(part, opened, program, reference, columns, targets, precision, bounds, client)
+
+
+def _columns(targets: str | Sequence[str], precision: str | Sequence[str]) -> dict[str, tuple[str, str]]:
+    """(target, precision) by the name of the column."""
+    return {t if p == "fp32" else f"{t} {p}": (t, p) for t in _listed(targets) for p in _listed(precision)}
+
+
+def _listed(names: str | Sequence[str]) -> list[str]:
+    return [names] if isinstance(names, str) else list(names)
 
 
 def _feeds(inputs: Any) -> list[Mapping[str, Any]]:
     """The dicts of inputs that a caller gave: one, or several."""
+    check_here(inputs, "compare: inputs")
     feeds = [inputs] if isinstance(inputs, Mapping) else list(inputs) if isinstance(inputs, Iterable) else [inputs]
     if not feeds:
         raise _core.InvalidArgument("compare needs at least one dict of inputs")
@@ -280,108 +262,53 @@ def _feeds(inputs: Any) -> list[Mapping[str, Any]]:
 
 
 @phase("comparing")
-def _compare(
-    program: Program | str | PathLike[str],
+def _compared_here(
+    program: Program,
     reference: Any,
-    inputs: Sequence[Mapping[str, Any]],
+    feeds: Sequence[Mapping[str, Any]],
+    columns: Mapping[str, tuple[str, str]],
+    tolerance: Mapping[str, float],
+) -> Part:
+    try:
+        return compared_part(program, source_of(reference, feeds[0]), feeds, columns, tolerance)
+    except InputRefused as error:
+        raise (error.error() if len(feeds) > 1 else _core.InvalidArgument(error.said)) from None
+
+
+def _comparison(
+    part: Part,
+    program: Program,
+    given: Program | str | PathLike[str],
+    reference: Any,
+    columns: Mapping[str, tuple[str, str]],
     targets: str | Sequence[str],
     precision: str | Sequence[str],
     tolerance: Mapping[str, float],
+    client: Any,
 ) -> Comparison:
-    given = program
-    if not isinstance(program, Program):
-        program = Program.open(program)
-    targets = [targets] if isinstance(targets, str) else list(targets)
-    precisions = [precision] if isinstance(precision, str) else list(precision)
-    columns = {t if p == "fp32" else f"{t} {p}": (t, p) for t in targets for p in precisions}
-    source = source_of(reference, inputs[0])
-    work: Verification | None = None
-    worst = WorstErrors()
-    rows: dict[tuple[str, bool], ComparisonRow] = {}
-    unavailable: dict[str, str] = {}
-    nodes: dict[str, NodeCount] = {}
-    for column, (target, mode) in columns.items():
-        bounds = {**bounds_of(mode), **tolerance}
-        try:
-            session = Session(program, target, precision=mode)
-        except _core.Unsupported as error:
-            unavailable[column] = str(error)
-            continue
-        if work is None:
-            arrays_of = [ordered_inputs(program.inputs, feed) for feed in inputs]  # names what is missing or unknown
-            work = Verification(program, source, [[np.asarray(a) for a in arrays] for arrays in arrays_of], tolerance)
-        _outputs(work, session, target, column, rows, worst)
-        look = functools.partial(_look_inside, worst, column)
-        for arrays in work.examples:
-            for node, name, d in layer_differences(program, work.inner, arrays, target, bounds, mode, look):
-                made = ComparisonRow(name, node.name, node.op, node.source, False, module=node.module)
-                row = rows.setdefault((name, False), made)
-                _keep_worst(row, column, d)
-        nodes[column] = NodeCount(*nodes_on(session, target))
-    if work is None:
-        raise _core.Unsupported("none of the targets can run here: " + "; ".join(unavailable.values()))
-    ordered = [r for (_, out), r in rows.items() if not out] + [r for (_, out), r in rows.items() if out]
-    there = [c for c in columns if c not in unavailable]
-    graph = ComparedGraph(
-        work.flow.nodes, list(program.inputs), {name: work.flow.value_of(name) for name in program.outputs}
-    )
-    call = call_text(given, reference, inputs, targets, precisions, tolerance)
+    """Of all inputs. Unsupported: no target could be run."""
+    there = [c for c in columns if c not in part.unavailable]
+    if not there:
+        raise _core.Unsupported("none of the targets can run here: " + "; ".join(part.unavailable.values()))
+    rows = [r for (_, out), r in part.rows.items() if not out] + [r for (_, out), r in part.rows.items() if out]
+    flow = Dataflow(program)
+    graph = ComparedGraph(flow.nodes, list(program.inputs), {name: flow.value_of(name) for name in program.outputs})
+    wanted, modes = _listed(targets), _listed(precision)
+    call = call_text(given, reference, part.feeds, part.count, wanted, modes, tolerance, client)
     about = circumstances(call, program, [columns[column][0] for column in there])
     if tolerance:
         about["tolerance"] = tolerance_text(tolerance)
     return Comparison(
-        ordered,
+        rows,
         there,
-        unavailable,
-        source.description,
-        nodes,
-        work.doubts(),
+        part.unavailable,
+        part.reference,
+        part.nodes,
+        doubts_of(part.seen),
         about,
         graph,
-        worst.details(graph.outputs),
+        part.worst.details(graph.outputs),
     )
-
-
-def _look_inside(worst: WorstErrors, column: str, name: str, verdict: Agreement, got: Array, want: Array) -> None:
-    worst.look(column, name, False, verdict, got, want)
-
-
-def _outputs(
-    work: Verification,
-    session: Session,
-    target: str,
-    column: str,
-    rows: dict[tuple[str, bool], ComparisonRow],
-    worst: WorstErrors,
-) -> None:
-    """The rows of outputs and states: on the inputs, and on a second input beside the first of them."""
-    for arrays in work.examples:
-        session.reset_state()
-        session.run(dict(zip(session.inputs, arrays, strict=True)))  # what does not fit is refused here
-    for reference in work.referred():
-        session.reset_state()
-        for call, arrays in enumerate(reference.steps):
-            outputs, wanted = work.unseen.run(session, arrays), reference.ran.outputs[call]
-            if len(outputs) != len(wanted):
-                raise _core.InvalidArgument(
-                    f"the program has {len(outputs)} outputs, the reference gave {len(wanted)}: not the same model"
-                )
-            allowance = QuantizedAllowance(work.program, work.flow, work.inner, arrays, target, session.precision)
-            for place, (name, got) in enumerate(outputs.items()):
-                row = rows.setdefault((name, True), ComparisonRow(name, "", "output", "", True))
-                verdict = work.verdict(reference, call, place, got, allowance, session.precision)
-                _keep_worst(row, column, verdict)
-                worst.look(column, name, True, verdict, got, wanted[place])
-        for name in session.state:
-            if name in reference.ran.states:
-                row = rows.setdefault((f"state {name}", True), ComparisonRow(name, "", "state", "", True))
-                _keep_worst(row, column, work.state_verdict(reference, name, session.state[name]))
-
-
-def _keep_worst(row: ComparisonRow, target: str, d: Agreement) -> None:
-    known = row.targets.get(target)
-    if known is None or (known.ok, -known.relative) > (d.ok, -d.relative):
-        row.targets[target] = d
 
 
 __all__ = ["ComparedGraph", "Comparison", "ComparisonRow", "NodeCount", "compare"]

@@ -6,7 +6,7 @@ compare() shows every pair of arrays to a WorstErrors, which keeps what it needs
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -97,26 +97,45 @@ def _heat_map(error: Array) -> tuple[tuple[int, int], list[list[float]]]:
     return (named[0], named[1]), plane.astype(np.float32).tolist()
 
 
+# The larger the worse: outside of its bound, relative error, and then whatever makes the order one of all.
+_Rank = tuple[bool, float, int, int, bool, str]
+
+
 class WorstErrors:
     """Keeps the details of the worst values of a comparison, at most WORST of them, each on its worst target."""
 
     def __init__(self) -> None:
-        self._kept: dict[tuple[str, bool], tuple[tuple[bool, float], ErrorDetail]] = {}
+        self._kept: dict[tuple[str, bool], tuple[_Rank, ErrorDetail]] = {}
+        self.place = (0, 0)
 
     def look(self, target: str, name: str, output: bool, verdict: Agreement, got: Array, want: Array) -> None:
-        """One value on one target and one input. The arrays are read only if it is among the worst so far."""
+        """One value on one target and one input; `place` has the numbers of the input and of the target. The arrays are
+        read only if it is among the worst so far."""
         if verdict.relative == 0 or got.shape != want.shape or got.dtype != want.dtype or got.size == 0:
             return
-        key, score = (name, output), (not verdict.ok, verdict.relative)
+        # Of equal errors the first input's, so that it does not matter in which order, or where, inputs are compared.
+        rank = (not verdict.ok, verdict.relative, -self.place[0], -self.place[1], output, name)
+        self._keep((name, output), rank, lambda: error_detail(name, output, target, got, want))
+
+    def shift(self, by: int) -> None:
+        """Counts inputs from `by` on."""
+        self._kept = {k: ((*rank[:2], rank[2] - by, *rank[3:]), detail) for k, (rank, detail) in self._kept.items()}
+
+    def merge(self, other: WorstErrors) -> None:
+        """Adds what another one saw of other inputs."""
+        for key, (rank, detail) in other._kept.items():
+            self._keep(key, rank, lambda detail=detail: detail)  # type: ignore[misc]
+
+    def _keep(self, key: tuple[str, bool], rank: _Rank, detail: Callable[[], ErrorDetail]) -> None:
         known = self._kept.get(key)
-        if known is not None and known[0] >= score:
+        if known is not None and known[0] >= rank:
             return
         if known is None and len(self._kept) >= WORST:
             least = min(self._kept, key=lambda k: self._kept[k][0])
-            if self._kept[least][0] >= score:
+            if self._kept[least][0] >= rank:
                 return
             del self._kept[least]
-        self._kept[key] = (score, error_detail(name, output, target, got, want))
+        self._kept[key] = (rank, detail())
 
     def details(self, outputs: Mapping[str, str]) -> list[ErrorDetail]:
         """The worst first. outputs: name -> value; a value is left out where an output that it is says the same."""

@@ -42,6 +42,7 @@ def layer_differences(
     bounds: Mapping[str, float] = BOUNDS,
     precision: str = "fp32",
     look: Callable[[str, Agreement, Array, Array], None] | None = None,
+    threads: int = 0,
 ) -> list[tuple[NodeInfo, str, Agreement]]:
     """(node, value name, verdict) for every value of the program that the source also has, in order.
 
@@ -58,7 +59,8 @@ def layer_differences(
     found = []
     for start in range(0, len(rows), 32):
         part = rows[start : start + 32]
-        session = Session(program, target, precision=precision, keep=[o for _, o in part], plan_cache=1)
+        keep = [o for _, o in part]
+        session = Session(program, target, threads, precision=precision, keep=keep, plan_cache=1)
         kept = session.kept_values(feed)
         verdicts = {name: agreement(kept[name], reference[name], bounds) for _, name in part}
         outside = [n for n, v in verdicts.items() if not v.ok and np.isfinite(v.largest) and kept[n].dtype.kind in "fV"]

@@ -5,6 +5,7 @@ When two values count as equal is stated in agreement.py; docs/verification.md h
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -124,8 +125,11 @@ class Verification:
         source: Source,
         examples: list[list[Array]],
         tolerance: Mapping[str, float] | None = None,
+        second: bool = True,
     ) -> None:
-        """tolerance: bounds by dtype that take the place of the stated ones."""
+        """tolerance: bounds by dtype that take the place of the stated ones. second: False where the examples do not
+        begin the data set, whose first one alone gets a second input beside it."""
+        self._beside = second
         self.program, self.source, self.examples = program, source, examples
         self.tolerance = dict(tolerance or {})
         self.flow = Dataflow(program)
@@ -167,6 +171,9 @@ class Verification:
     def _refer(self) -> None:
         """Calls of the source: the first example and a second input beside it, then the first again where there is
         state; each other example by itself."""
+        if not self._beside:
+            self.references = [ReferenceRun(self.source, [e], self._nudge()) for e in self.examples]
+            return
         first = self.examples[0]
         again = [first] if self.program.states else []
         refused = ""
@@ -308,15 +315,15 @@ class Verification:
 
     def doubts(self) -> list[str]:
         """Why equal outputs prove nothing; empty where they do prove something."""
-        doubts = []
+        return doubts_of(self.seen())
+
+    def seen(self) -> dict[str, Seen]:
+        """Of each output, what the source gave in all calls so far."""
+        found = {}
         for place, name in enumerate(self.outputs):
-            seen = [outputs[place] for r in self.references for outputs in r.ran.outputs]
-            if all(x.size == 0 for x in seen):
-                doubts.append(f"output {name!r} is empty")
-            elif all(x.dtype.kind in "fV" and not np.isfinite(x.astype(np.float64)).any() for x in seen):
-                doubts.append(f"output {name!r} has no finite value")
-        constant = [name for name in self.unmoved() if not any(repr(name) in d for d in doubts)]
-        return doubts + [f"output {name!r} does not move with the input" for name in constant]
+            values = [outputs[place] for r in self.references for outputs in r.ran.outputs]
+            found[name] = seen_in(values, self.flow.origins(name).values)
+        return found
 
     # ---- other sizes
 
@@ -343,6 +350,47 @@ class Verification:
         return f"no: {refused}" if refused else None
 
 
+@dataclass(frozen=True)
+class Seen:
+    """What a source gave for one output in some calls; parts of a data set are put together by merged().
+
+    empty     all without an element.
+    infinite  all floats, and none with an element that is finite.
+    moves     contents of an input flow into it.
+    same      a digest of type, shape and bytes, where all are equal; else empty.
+    """
+
+    empty: bool
+    infinite: bool
+    moves: bool
+    same: bytes
+
+    def merged(self, other: Seen) -> Seen:
+        """Of both."""
+        same = self.same if self.same == other.same else b""
+        return Seen(self.empty and other.empty, self.infinite and other.infinite, self.moves, same)
+
+
+def seen_in(values: Sequence[Array], moves: bool) -> Seen:
+    """Of at least one value. moves: whether contents of an input flow into the output."""
+    digests = {hashlib.sha256(f"{x.dtype}{x.shape}".encode() + x.tobytes()).digest() for x in values}
+    return Seen(
+        all(x.size == 0 for x in values),
+        all(x.dtype.kind in "fV" and not np.isfinite(x.astype(np.float64)).any() for x in values),
+        moves,
+        digests.pop() if len(digests) == 1 else b"",
+    )
+
+
+def doubts_of(seen: Mapping[str, Seen]) -> list[str]:
+    """By output name, why equal values prove nothing of it; empty where they do prove something."""
+    empty = {name: f"output {name!r} is empty" for name, s in seen.items() if s.empty}
+    infinite = {name: f"output {name!r} has no finite value" for name, s in seen.items() if s.infinite}
+    first = [empty.get(name) or infinite[name] for name in seen if name in empty or name in infinite]
+    still = [name for name, s in seen.items() if s.moves and s.same and name not in empty and name not in infinite]
+    return first + [f"output {name!r} does not move with the input" for name in still]
+
+
 def _identity(inputs: Sequence[Array]) -> tuple[int, ...]:
     return tuple(map(id, inputs))
 
@@ -363,4 +411,4 @@ def ways_differ(source: Source, reference: ReferenceRun, call: int) -> list[str]
     return said
 
 
-__all__ = ["MORE_SEEDS", "Verification", "verify_program"]
+__all__ = ["MORE_SEEDS", "Seen", "Verification", "doubts_of", "seen_in", "verify_program"]
