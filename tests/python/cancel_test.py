@@ -24,8 +24,10 @@ from typing import Any
 import numpy as np
 import pinnace as pn
 import pytest
+import torch
 from endless_loop import ENDLESS, feed
 from pinnace import _core, cli
+from pinnace.verify.unseen_paths import UnseenPaths
 from slices import all_mode, test_seed
 
 SOON = 30.0 if os.environ.get("PINNACE_SANITIZED") else 3.0  # sanitized code is ten times slower
@@ -112,6 +114,27 @@ def test_token_of_other_calls(endless: pn.Program, tmp_path: Path) -> None:
             call()
     assert model.build(verify=False).inputs
     assert pn.compare(endless, tmp_path / "net.pnc", [feed(False)]).ok
+
+
+def test_a_token_in_the_middle_of_verification(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A run of the program that is cancelled is no difference from its source, whichever of the runs it is."""
+    model = pn.load(torch.nn.Linear(4, 4).eval(), torch.zeros(1, 4))
+    plain, at = UnseenPaths.run, [0, 0]
+
+    def cancelled(self: UnseenPaths, session: pn.Session, inputs: Any) -> Any:
+        at[0] += 1
+        if at[0] == at[1]:
+            raise pn.Cancelled("cancelled at gemm 'y'")
+        return plain(self, session, inputs)
+
+    monkeypatch.setattr(UnseenPaths, "run", cancelled)
+    model.build()
+    runs = at[0]
+    assert runs > 1
+    for number in range(1, runs + 1):
+        at[:] = [0, number]
+        with pytest.raises(pn.Cancelled):
+            model.build()
 
 
 def test_dropped_future_ends_its_run(endless: pn.Program) -> None:

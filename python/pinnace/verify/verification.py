@@ -206,6 +206,8 @@ class Verification:
             try:
                 known = self._ran.pop(_identity(inputs), None) if not self.program.states else None
                 got = self.unseen.run(session, inputs) if known is None else known
+            except _core.Cancelled:
+                raise
             except _core.Error as error:
                 raise _core.VerificationError(
                     f"on {target}: {at or self._call(call)}the source runs and the program does not: {error}"
