@@ -24,10 +24,14 @@ import pinnace as pn
 import pytest
 import torch
 from pinnace import _core, cluster
+from pinnace.agreement import agreement
 from pinnace.quantize import calibration, on_workers
 from pinnace.quantize.build import Quantizer
 from pinnace.quantize.samples import Kept, samples_of
+from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.verify import on_workers as compared_on_workers
+from pinnace.verify.error_details import WorstErrors
+from pinnace.verify.verification import Verification
 from quantize_test import Net
 
 GENERATOR = np.random.default_rng(29)
@@ -411,6 +415,59 @@ def test_inputs_in_any_parts_compare_equal(
     assert "client=<Client>" in again.about["made by"]
     assert compared(on(samples, None)) == compared(one)
     assert compared(on(samples[0])) == compared(on([samples[0]]))
+
+
+def test_the_first_input_of_all_has_a_second_one(
+    client: Any, program: pn.Program, samples: list[Sample], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seconds: list[bool] = []
+    results = cluster.Cluster.results
+
+    def noted(self: cluster.Cluster, function: Any, shared: Any, jobs: Any, title: str) -> Any:
+        jobs = list(jobs)
+        seconds.extend(job.arguments[1] for job in jobs if function is compared_on_workers.compare_part)
+        return results(self, function, shared, jobs, title)
+
+    monkeypatch.setattr(cluster.Cluster, "results", noted)
+    monkeypatch.setattr(compared_on_workers, "SLICE_INPUTS", 2)
+    pn.compare(program, program, samples[:5], client=client)
+    assert seconds == [True, False, False]
+    seconds.clear()
+    pn.compare(program, program, [*delayed([], 1), *delayed(samples[:4], 2)], client=client)
+    assert seconds == [False, True, False]
+    inputs = [[s["x"]] for s in samples[:2]]
+    for second, steps in ((True, [2, 1]), (False, [1, 1])):
+        work = Verification(program, ProgramSource(program), inputs, second=second)
+        assert [len(reference.steps) for reference in work.referred()] == steps
+
+
+def test_equal_errors_are_the_earlier_inputs() -> None:
+    want = np.ones(4, np.float32)
+    looks = [
+        (number, name, (number * 7 + place * 5) % 11)
+        for number in range(6)
+        for place, name in enumerate("abcdefghijkl")
+    ]
+
+    def seen(parts: list[list[int]]) -> Any:
+        whole, before = WorstErrors(), 0
+        for numbers in parts:
+            own = WorstErrors()
+            for number, name, size in looks:
+                if number in numbers:
+                    own.place = (numbers.index(number), 0)
+                    got = want + np.float32(0.01 * (1 + size // 6)) * np.eye(4, dtype=np.float32)[number % 4]
+                    own.look("cpu", name, False, agreement(got, want), got, want)
+            own.shift(before)
+            before += len(numbers)
+            whole.merge(own)
+        return whole.details({})
+
+    one = seen([[0, 1, 2, 3, 4, 5]])
+    assert len(one) == 8
+    assert len({detail.worst[0][0][0] for detail in one}) > 1
+    for parts in ([[0], [1, 2], [3, 4, 5]], [[0, 1, 2, 3, 4], [5]], [[n] for n in range(6)]):
+        assert seen(parts) == one
 
 
 def test_outputs_that_do_not_move_are_named(client: Any, program: pn.Program, samples: list[Sample]) -> None:
