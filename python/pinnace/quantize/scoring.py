@@ -16,7 +16,6 @@ from pinnace.quantize.options import Run
 from pinnace.session import Session
 from pinnace.types import Array
 
-
 # So many weights share a scale where floats are multiplied by stored ones.
 STORED_BLOCK = 64
 
