@@ -76,13 +76,14 @@ def load(
                      reading, and onnx.ModelProto.
     example_inputs   for a module: its positional arguments, or a dict of them by name; for TorchScript: its tensors,
                      whose shapes become the program's; else arrays for the model's inputs, of their shapes and dtypes,
-                     in order or by name. A single tensor, array, number or list of numbers is the only input. A
-                     module's arguments may be tuples, lists and dicts, nested ones too; arrays in them become tensors.
-                     They are what build() verifies on, beside one run at other sizes where sizes are open. None:
+                     in order or by name. A single tensor, array, number or list of numbers is the only input; a list of
+                     tensors is the first argument, where that is one (torchvision's detectors: [image]). A module's
+                     arguments may be tuples, lists and dicts, nested ones too; arrays in them become tensors. They are
+                     what build() verifies on, beside one run at other sizes where sizes are open. None:
                      an ExportedProgram or .pt2 file has the example that it was exported with, if that can be read
                      without unpickling and fits. What is all zeros or ones in it, and all else, build() makes up.
     dynamic_shapes   for a module that is not TorchScript, as torch.export takes them, with pn.Dim, or a name, for
-                     dimensions that vary; for a module with one argument also {0: "batch"}.
+                     dimensions that vary; for a module with one argument also {0: "batch"}, of a list of tensors each.
     example_kwargs   for a module: its keyword arguments, by name.
     symbols          ranges for dimensions that a file leaves open, by the name they have there.
     disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each, run on the

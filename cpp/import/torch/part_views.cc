@@ -33,11 +33,30 @@ void map_narrow(Call& c) {
   c.output(c.slice(x, axis, start, c.add_sizes(start, length)));
 }
 
+/// Parts of these sizes, of which some are computed.
+std::vector<ValueId> split_at(Call& c, ValueId x, const std::vector<Scalar>& sizes, int64_t axis) {
+  std::vector<ValueId> parts;
+  Scalar start = kStart;
+  for (size_t i = 0; i < sizes.size() && c.ok(); ++i) {
+    const Scalar end = i + 1 < sizes.size() ? c.add_sizes(start, sizes[i]) : kEnd;
+    parts.push_back(c.slice(x, axis, start, end));
+    start = end;
+  }
+  return parts;
+}
+
 void map_split(Call& c) {
   const ValueId x = c.tensor("self");
   const std::string_view form = c.parameter();
   const int64_t usual = form == "d" ? 2 : form == "h" && c.rank(x) > 1 ? 1 : 0;
   const int64_t axis = c.axis("dim", c.rank(x), usual);
+  if (form == "sizes" && c.given("split_sizes")) {
+    const std::vector<Scalar> sizes = c.sizes("split_sizes");
+    if (!std::ranges::all_of(sizes, [](const Scalar& size) { return size.known; })) {
+      c.shares(Sharing::kView);
+      return c.outputs(sizes.size() == 1 ? std::vector<ValueId>{x} : split_at(c, x, sizes, axis));
+    }
+  }
   const std::vector<int64_t> parts = split_sizes(c, x, axis);
   if (!c.ok()) return;
   c.shares(Sharing::kView);

@@ -1,4 +1,7 @@
-// torchvision's own operators: nms, roi_align, roi_pool, deform_conv2d.
+// torchvision's own operators (nms, roi_align, roi_pool, deform_conv2d), and those that stand for its functions in
+// python/pinnace/torch/detection.py (batched_nms, heatmaps_to_keypoints).
+#include <limits>
+
 #include "import/torch/mapping.h"
 
 namespace pinnace::torch_import {
@@ -12,6 +15,109 @@ void map_nms(Call& c) {
   const ValueId kept =
       c.add("non_max_suppression", {boxes, scores, all, c.constant(threshold, DType::kF32, {1})});  // [k, 3]
   c.output(c.squeeze(c.slice(kept, 1, Scalar::of_int(2), Scalar::of_int(3)), {1}));
+}
+
+/// Whether there are more than `most` boxes, bool [].
+ValueId more_boxes_than(Call& c, ValueId boxes, int64_t most) {
+  const ValueId count = c.size_value(c.size_of(boxes, 0));
+  return c.reshape(c.add("greater", {count, c.constant_int(most)}), std::vector<int64_t>{});
+}
+
+// pinnace::batched_nms: nms of each category by itself, best first over all of them. With up to 1000 boxes torchvision
+// moves those of category i by i * (largest coordinate + 1), so that categories do not overlap, and suppresses once;
+// with more it suppresses category by category, on coordinates as they are. One non_max_suppression does either: with
+// few boxes all are of one class and moved; with many each category is a class, in whose scores others are NaN.
+void map_batched_nms(Call& c) {
+  constexpr int64_t kMostMoved = 1000;
+  const ValueId given = c.tensor("boxes"), idxs = c.tensor("idxs");
+  const ValueId boxes = c.cast(given, DType::kF32), scores = c.cast(c.tensor("scores"), DType::kF32);
+  const double threshold = c.number("iou_threshold", 0.5);
+  if (!c.ok()) return;
+  const ValueId many = more_boxes_than(c, boxes, kMostMoved);
+  const ValueId lowest = c.constant(-std::numeric_limits<double>::infinity(), DType::kF32, {1});  // of no boxes
+  const ValueId largest =
+      c.add("reduce_max", {c.concat({c.reshape(boxes, std::vector<int64_t>{-1}), lowest}, 0), c.constant_ints({0})});
+  const ValueId step = c.add("add", {largest, c.constant(1, DType::kF32, {1})});
+  const ValueId moves = c.add("mul", {c.cast(idxs, DType::kF32), step});
+  const ValueId moved = c.add("add", {boxes, c.unsqueeze(moves, {1})});
+  const ValueId placed = c.add("where", {many, boxes, moved});
+
+  const std::vector<ValueId> distinct = c.add_many("unique", {idxs}, 4);
+  const ValueId none = c.constant_int(0);
+  const ValueId classes = c.add("where", {many, distinct[2], none});
+  const ValueId count = c.add("where", {many, c.size_value(c.size_of(distinct[0], 0)), c.constant_ints({1})});
+  const ValueId each = c.add("range", {none, c.reshape(count, std::vector<int64_t>{}), c.constant_int(1)});
+  const ValueId own = c.add("equal", {c.unsqueeze(classes, {0}), c.unsqueeze(each, {1})});  // [classes, n]
+  const ValueId others = c.constant(std::numeric_limits<double>::quiet_NaN(), DType::kF32);
+  const ValueId by_class = c.add("where", {own, c.unsqueeze(scores, {0}), others});
+  const ValueId kept =
+      c.add("non_max_suppression", {c.unsqueeze(placed, {0}), c.unsqueeze(by_class, {0}), c.constant_ints({1 << 30}),
+                                    c.constant(threshold, DType::kF32, {1})});  // [k, 3]
+  // In order of falling score, equal ones in that of the boxes: by place first, as top_k keeps the order of equal ones.
+  const auto sorted = [&](ValueId values, bool largest_first) {
+    return c.add_many("top_k", {values, c.size_value(c.size_of(values, 0))}, 2,
+                      {{"axis", int64_t{0}}, {"largest", largest_first}});
+  };
+  const ValueId places = c.squeeze(c.slice(kept, 1, Scalar::of_int(2), Scalar::of_int(3)), {1});
+  const ValueId rising = sorted(places, false)[0];
+  c.output(c.gather(rising, sorted(c.gather(scores, rising, 0), true)[1], 0));
+}
+
+/// The body of map_keypoints' loop: map number `iteration`, enlarged to its box, and where each is largest.
+GraphPtr keypoints_body(Call& c, ValueId maps, ValueId sizes) {
+  auto graph = std::make_shared<Graph>();
+  const ValueId iteration = graph->add_input("iteration", {DType::kI64, {}, nullptr});
+  const ValueId going = graph->add_input("condition", {DType::kBool, {}, nullptr});
+  const ValueId all_maps = graph->add_input("maps", c.type(maps)), all_sizes = graph->add_input("sizes", c.type(sizes));
+  Builder builder(c.builder().session, *graph);
+  Call inner(builder, c.scope(), c.node(), {}, {});
+  const ValueId map = inner.gather(all_maps, iteration, 0), size = inner.gather(all_sizes, iteration, 0);
+  const ValueId large =
+      inner.add("resize", {map, kNoValue, kNoValue, size}, {{"axes", std::vector<int64_t>{1, 2}}, {"mode", "cubic"}});
+  const ValueId flat =
+      inner.reshape(large, std::vector<Scalar>{inner.size_of(map, 0), Scalar::of_int(-1)});  // [keypoints, pixels]
+  const ValueId place = inner.add("arg_max", {flat}, {{"axis", int64_t{1}}, {"keepdims", int64_t{1}}});
+  const ValueId score = inner.add("gather_elements", {flat, place}, {{"axis", int64_t{1}}});
+  const ValueId width = inner.slice(size, 0, Scalar::of_int(1), Scalar::of_int(2));
+  const ValueId row = inner.add("div", {place, width});  // of integers that are not negative: rounds down
+  const ValueId column = inner.add("sub", {place, inner.add("mul", {row, width})});
+  if (!inner.ok()) c.fail(inner.rule(), inner.value());
+  graph->add_output("condition", going);
+  graph->add_output("columns", inner.squeeze(column, {1}));
+  graph->add_output("rows", inner.squeeze(row, {1}));
+  graph->add_output("scores", inner.squeeze(score, {1}));
+  c.fail(builder.finish());
+  return std::make_shared<Graph>(graph->clone());
+}
+
+// pinnace::heatmaps_to_keypoints. maps [k, keypoints, h, w], rois [k, 4] as corners -> [k, keypoints, 3]: x, y, 1, and
+// scores [k, keypoints]: each map is enlarged to the pixels of its box, cubically, and searched.
+void map_keypoints(Call& c) {
+  const ValueId maps = c.tensor("maps"), rois = c.tensor("rois");
+  if (!c.ok()) return;
+  const DType dtype = c.dtype_of(rois);
+  const auto corner = [&](int64_t i) { return c.slice(rois, 1, Scalar::of_int(i), Scalar::of_int(i + 1)); };
+  const ValueId one = c.constant(1, dtype);
+  std::vector<ValueId> pixels, steps;  // rows, then columns; [k, 1] each
+  for (int64_t i : {1, 0}) {
+    const ValueId length = c.add("max", {c.add("sub", {corner(i + 2), corner(i)}), one});
+    const ValueId whole = c.add("ceil", {length});
+    pixels.push_back(c.cast(whole, DType::kI64));
+    steps.push_back(c.add("div", {length, whole}));
+  }
+  const ValueId sizes = c.concat(pixels, 1);  // [k, 2]
+  const GraphPtr body = keypoints_body(c, maps, sizes);
+  const ValueId trips = c.as_tensor({kNoValue, c.size_of(maps, 0)}, DType::kI64);
+  const std::vector<ValueId> found =
+      c.add_node("loop", {trips, kNoValue, maps, sizes}, 3, {{"body", body}, {"carried", int64_t{0}}});
+  if (!c.ok()) return;
+  const ValueId half = c.constant(0.5, dtype);
+  const auto coordinate = [&](ValueId place, ValueId step, int64_t first) {
+    const ValueId middle = c.add("add", {c.cast(place, dtype), half});
+    return c.unsqueeze(c.add("add", {c.add("mul", {middle, step}), corner(first)}), {2});
+  };
+  const ValueId x = coordinate(found[0], steps[1], 0), y = coordinate(found[1], steps[0], 1);
+  c.outputs({c.concat({x, y, c.full(c.sizes_of(x), one)}, 2), found[2]});
 }
 
 // rois [k, 5]: image, x1, y1, x2, y2
@@ -56,6 +162,9 @@ void map_deform_conv(Call& c) {
 }
 
 constexpr Mapping kMappings[] = {
+    {"pinnace.batched_nms", map_batched_nms, ""},
+    {"pinnace.heatmaps_to_keypoints", map_keypoints, ""},
+    // torchvision's
     {"torchvision.deform_conv2d", map_deform_conv, ""},
     {"torchvision.nms", map_nms, ""},
     {"torchvision.roi_align", map_roi_align, ""},

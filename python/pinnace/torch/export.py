@@ -18,6 +18,7 @@ from pinnace.progress import phase
 from pinnace.torch.caches import without_caches
 from pinnace.torch.collection import without_collection
 from pinnace.torch.decompositions import own_decompositions
+from pinnace.torch.detection import exportable_detectors, takes_images
 from pinnace.torch.export_failure import export_failure, torch_said_quietly
 from pinnace.torch.held_buffers import with_one_buffer
 from pinnace.torch.isolation import isolated_inference
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
     import torch
 
 _INNER_TENSOR = "access_subclass_inner_tensor"  # reads a part of a tensor subclass, as torchao's weights are
+# What torch says where a guard does not hold for all sizes, or needs a size that data decide.
+_GUARDS = ("Constraints violated", "data-dependent")
 MOST_FORMS = 6  # of an export: as asked, with assertions, and each time that torch finds one more bound
 
 
@@ -57,8 +60,9 @@ def export_module(
 ) -> torch.export.ExportedProgram:
     """torch.export.export in eval mode, leaving no trace in the module.
 
-    Tried as asked; then with assertions for guards, if torch says that its guards do not hold for all sizes; then with
-    the ranges that it suggests, for bounds that nobody gave. notes: is told which of these served, where not the first.
+    Tried as asked; then with assertions for guards, if torch says that its guards do not hold for all sizes or depend
+    on data; then with the ranges that it suggests, for bounds that nobody gave. notes: is told which of these served,
+    where not the first.
     ConversionError: it cannot be exported; see export_failure().
     """
     args, kwargs = widened(module, example_inputs, example_kwargs, dynamic_shapes)
@@ -75,13 +79,15 @@ def export_module(
             stack.enter_context(packed_as_padded(said))
             stack.enter_context(attention_in_parts())
             stack.enter_context(whole_recurrent())
+            stack.enter_context(exportable_detectors())
             stack.enter_context(torch_said_quietly())
             return torch.export.export(
                 traced, args, kwargs, dynamic_shapes=_torch_dims(shapes), strict=False, **options
             )
 
     said: list[str] = []
-    options: dict[str, Any] = {}
+    # torchvision's detectors depend on data in any case: one attempt less.
+    options: dict[str, Any] = {"prefer_deferred_runtime_asserts_over_guards": True} if takes_images(module) else {}
     first: Exception | None = None
     for _ in range(MOST_FORMS):
         try:
@@ -90,7 +96,7 @@ def export_module(
             raise
         except Exception as error:
             first = first or error
-            if not options and "Constraints violated" in str(error):
+            if not options and any(words in str(error) for words in _GUARDS):
                 options = {"prefer_deferred_runtime_asserts_over_guards": True}
                 continue
             narrower, changes = narrowed(dynamic_shapes, str(error))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import keyword
+import typing
 from collections.abc import Iterator, Mapping, Sequence, ValuesView
 from numbers import Number
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from pinnace import _core
 from pinnace.arrays import as_tensor, input_array
 from pinnace.files import one_line
 from pinnace.torch.caches import is_cache, way_out
+from pinnace.torch.detection import takes_images
 from pinnace.types import Dim
 
 if TYPE_CHECKING:
@@ -64,7 +66,7 @@ def module_call(
 
     InvalidArgument: an argument is of no kind that a call can have, or they do not fit forward().
     """
-    given = one_or_several(example_inputs)
+    given = (example_inputs,) if _is_list_argument(module, example_inputs) else one_or_several(example_inputs)
     args: tuple[Any, ...] = () if isinstance(given, Mapping) else given
     by_name = given if isinstance(given, Mapping) else {}
     named = {**example_kwargs, **by_name}
@@ -84,6 +86,24 @@ def module_call(
             "array: numpy.float32(2.0), numpy.array([1.0, 2.0])"
         )
     return made, kwargs
+
+
+def _is_list_argument(module: torch.nn.Module, example_inputs: Any) -> bool:
+    """Whether a list of arrays is the first argument itself: forward() says that it is a list of tensors, or the module
+    is one of torchvision's detectors, whose forward() need not say it."""
+    import torch
+
+    if type(example_inputs) is not list or not example_inputs or not all(map(is_array, example_inputs)):
+        return False
+    if takes_images(module):
+        return True
+    try:
+        hints = typing.get_type_hints(module.forward)
+        first = next(iter(inspect.signature(module.forward).parameters), "")
+    except Exception:  # whatever evaluating the annotations of users raises
+        return False
+    hint = hints.get(first)
+    return typing.get_origin(hint) in (list, Sequence) and typing.get_args(hint) == (torch.Tensor,)
 
 
 def uncompiled(module: torch.nn.Module) -> torch.nn.Module:
@@ -129,9 +149,17 @@ def named_dims(module: torch.nn.Module, dynamic_shapes: Any, args: Sequence[Any]
             )
         kinds = inspect.signature(module.forward).parameters
         several = {name for name in bound if kinds[name].kind is inspect.Parameter.VAR_POSITIONAL}
-        dynamic_shapes = {name: (dynamic_shapes,) if name in several else dynamic_shapes for name in bound}
+        dynamic_shapes = {
+            name: (dynamic_shapes,) if name in several else _for_each(value, dynamic_shapes)
+            for name, value in bound.items()
+        }
     values = bound if isinstance(dynamic_shapes, Mapping) else list(bound.values())
     return _placed("dynamic_shapes", dynamic_shapes, values, _dims(dynamic_shapes))
+
+
+def _for_each(value: Any, shapes: Any) -> Any:
+    """Of a list of tensors, such as images: each has these shapes."""
+    return [shapes] * len(value) if isinstance(value, list) else shapes
 
 
 def _is_index(key: Any) -> bool:
