@@ -3,15 +3,105 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 
 import numpy as np
 import pinnace as pn
 import pytest
 import torch
 from pinnace.torch.detection import exportable_detectors, pasted_masks
+from slices import rotating_slice
 from torch import Tensor, nn
 
 detectors = pytest.importorskip("detectors")  # before torchvision
+OPEN = {1: pn.Dim("height", 96, 400), 2: pn.Dim("width", 96, 400)}
+# Quick ones; the others run in a third of all runs, and all with everything.
+QUICK = ("faster_rcnn_mobilenet", "ssdlite")
+
+
+def images() -> list[dict[str, np.ndarray]]:
+    """Photographs of four sizes, as inputs of a program."""
+    return [{"images.0": image.numpy()} for image in detectors.photographs()]
+
+
+def converted(name: str) -> None:
+    """One file for all sizes, held against eager on each photograph, and an int that says how many were found."""
+    model = detectors.detector(name)
+    loaded = pn.load(model, [detectors.photographs()[0]], dynamic_shapes=OPEN)
+    assert [type(size) for size in loaded.inputs["images.0"].shape] == [int, pn.Dim, pn.Dim]
+    program = loaded.build(examples=images())
+    assert program.metadata["verified"].startswith("4 input(s)"), program.metadata["verified"]
+    assert program.metadata["verified.cpu"].startswith("yes"), program.metadata["verified.cpu"]
+    session = pn.Session(program)
+    for feed in images():
+        got = session.run(feed)
+        assert len(got["0.scores"]) >= 5
+        assert [name.removeprefix("0.") for name in got][:1] == ["boxes"]
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_a_detector_converts_for_all_sizes_of_images(name: str) -> None:
+    converted(name)
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("name", rotating_slice(sorted(set(detectors.DETECTORS) - set(QUICK)), 1 / 3))
+def test_every_detector_converts_for_all_sizes_of_images(name: str) -> None:
+    converted(name)
+
+
+class Mutated(nn.Module):
+    """A detector whose detections are changed."""
+
+    def __init__(self, model: nn.Module, change: Callable[[dict[str, Tensor]], dict[str, Tensor]]) -> None:
+        super().__init__()
+        self.model, self.change = model, change
+
+    def forward(self, images: list[Tensor]) -> list[dict[str, Tensor]]:
+        return [self.change(found) for found in self.model(images)]
+
+
+def shifted(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    boxes = found["boxes"].clone()
+    boxes[2, 0::2] += 0.02 * (boxes[2, 2] - boxes[2, 0])
+    return {**found, "boxes": boxes}
+
+
+def relabelled(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    labels = found["labels"].clone()
+    labels[2] = labels[2] % 4 + 1
+    return {**found, "labels": labels}
+
+
+def rescored(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    scores = found["scores"].clone()
+    scores[2] *= 1.01
+    return {**found, "scores": scores}
+
+
+def shortened(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {key: torch.cat([value[:2], value[3:]]) for key, value in found.items()}
+
+
+def reordered(found: dict[str, Tensor]) -> dict[str, Tensor]:
+    return {key: value.flip(0) for key, value in found.items()}
+
+
+def test_changed_detections_are_found() -> None:
+    model = detectors.detector("ssdlite")
+    program = pn.load(model, [detectors.photographs()[0]], dynamic_shapes=OPEN).build(verify=False)
+    for change, said in (
+        (shifted, "of its longer side"),
+        (relabelled, "none of the other's"),
+        (rescored, "of its largest value"),
+        (shortened, "300 detections for 299"),
+    ):
+        result = pn.compare(program, Mutated(model, change), images()[:1])
+        whys = [row.targets["cpu"].why for row in result.rows if row.output and not row.targets["cpu"].ok]
+        assert any(said in why for why in whys), (change, whys)
+    assert pn.compare(program, Mutated(model, reordered), images()[:1]).ok
+    result = pn.compare(program, model, images()[1:2])  # exported anew at its size
+    assert all(row.targets["cpu"].ok for row in result.rows if row.output)
 
 
 def boxes_of(count: int, rng: np.random.Generator) -> Tensor:

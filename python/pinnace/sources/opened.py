@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 from collections.abc import Mapping
 from typing import Any
@@ -23,12 +24,35 @@ from pinnace.torch.other_files import other_file, other_format
 
 
 def _call_of(module: Any, example: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments by their names where forward() has these, else in their order."""
-    try:
-        inspect.signature(module.forward).bind(**example)
-    except TypeError:
-        return tuple(example.values()), {}
-    return (), dict(example)
+    """Arguments by their names where forward() has these, also as lists and dicts (`images.0`), else in their order."""
+    for named in (dict(example), _nested(example)):
+        with contextlib.suppress(TypeError):
+            inspect.signature(module.forward).bind(**named)
+            return (), named
+    return tuple(example.values()), {}
+
+
+def _nested(example: Mapping[str, Any]) -> dict[str, Any]:
+    """The containers that names of inputs tell: `images.0` is the first of the list `images`, `batch.mask` an entry of
+    the dict `batch`."""
+    tree: dict[str, Any] = {}
+    for name, value in example.items():
+        *keys, last = name.split(".")
+        at = tree
+        for key in keys:
+            inner = at.setdefault(key, {})
+            if not isinstance(inner, dict):
+                return dict(example)
+            at = inner
+        at[last] = value
+
+    def listed(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        items = {key: listed(item) for key, item in value.items()}
+        return list(items.values()) if list(items) == [str(i) for i in range(len(items))] else items
+
+    return {key: listed(value) for key, value in tree.items()}
 
 
 def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:

@@ -126,6 +126,8 @@ def compared_part(
             part.worst.place = (number, place)
             inner = layer_differences(program, work.inner, arrays, target, bounds, mode, look, threads)
             for node, name, d in inner:
+                if not d.ok and work.flow.origins_of(name).suppressed:
+                    continue  # its rows are of detections, which have no order: the outputs are judged as sets
                 made = ComparisonRow(name, node.name, node.op, node.source, False, module=node.module)
                 _keep_worst(part.rows.setdefault((name, False), made), column, d)
         part.nodes[column] = NodeCount(*nodes_on(session, target))
@@ -163,7 +165,7 @@ def _outputs(work: Verification, session: Session, target: str, column: str, par
             allowance = QuantizedAllowance(work.program, work.flow, work.inner, arrays, target, session.precision)
             for i, (name, got) in enumerate(outputs.items()):
                 row = rows.setdefault((name, True), ComparisonRow(name, "", "output", "", True))
-                verdict = work.verdict(reference, call, i, got, allowance, session.precision)
+                verdict = work.verdict(reference, call, i, got, allowance, session.precision, outputs)
                 _keep_worst(row, column, verdict)
                 part.worst.look(column, name, True, verdict, got, wanted[i])
         for name in session.state:

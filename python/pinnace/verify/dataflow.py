@@ -13,6 +13,8 @@ QUANTIZING = {"quantize_linear", "dynamic_quantize_linear"}
 ROUNDING = {*QUANTIZING, "mat_mul_integer", "conv_integer"}
 # Operators whose outputs beside the first are vectors that are determined but for their signs.
 _VECTORS = {"eigh", "svd"}
+# Operators that leave out boxes that overlap others.
+SUPPRESSING = {"non_max_suppression", "box_with_nms_limit", "generate_proposals", "detection_postprocessing"}
 # Results that depend on sizes alone.
 _SIZES = {"shape", "size"}
 _HALF = ("float16", "bfloat16")
@@ -30,6 +32,8 @@ class Origins:
     roundings  most roundings to few bits on one way from the inputs to it.
     nearest    values that are rounded to few bits, with nothing else so rounded between them and the output.
     vectors    whether eigenvectors or singular vectors flow into it, whose signs another program may choose otherwise.
+    suppressed whether it has one row for each of the boxes that are left where some are left out, in an order of its
+               own; in such programs also what top_k gives.
     """
 
     values: bool
@@ -38,6 +42,7 @@ class Origins:
     nearest: tuple[str, ...]
     inputs: frozenset[str] = frozenset()
     vectors: bool = False
+    suppressed: bool = False
 
 
 class Dataflow:
@@ -53,6 +58,8 @@ class Dataflow:
         self._sources = set(program.inputs) | {_plain(value) for _, value in _STATE.findall(text)}
         self._floats = {name for name, spec in program.inputs.items() if spec.dtype.kind in "fV"}
         self._known: dict[str, Origins] = {}
+        # Of candidates that are suppressed later, top_k gives rows in an order that nearly equal scores decide.
+        self._reordering = {*SUPPRESSING, "top_k"} if self.suppresses() else set[str]()
 
     def value_of(self, output: str) -> str:
         """The name of the value that an output gives."""
@@ -88,6 +95,10 @@ class Dataflow:
         """Whether eigenvectors or singular vectors are computed anywhere."""
         return any(n.op in _VECTORS and len(n.outputs) > 1 for n in (*self.nodes, *self._nested))
 
+    def suppresses(self) -> bool:
+        """Whether boxes that overlap others are left out anywhere."""
+        return any(n.op in SUPPRESSING for n in (*self.nodes, *self._nested))
+
     def has_float_input(self, output: str) -> bool:
         """Whether contents of a float among the program's inputs flow into an output."""
         return any(name in self._floats for name in self.origins(output).inputs)
@@ -114,6 +125,7 @@ class Dataflow:
             nearest,
             frozenset[str]().union(*(o.inputs for o in before)) if contents else frozenset(),
             contents and any([*(o.vectors for o in before), *(n.op in _VECTORS and len(n.outputs) > 1 for n in inner)]),
+            any([*(o.suppressed for o in before), *(n.op in self._reordering for n in (node, *inner))]),
         )
 
     def ways_to(self, output: str) -> Iterator[NodeInfo]:
@@ -147,4 +159,4 @@ def _escaped(text: str) -> str:
     return chr(int(text[1:], 16)) if len(text) == 3 else {"n": "\n"}.get(text, text)
 
 
-__all__ = ["QUANTIZING", "Dataflow", "Origins"]
+__all__ = ["QUANTIZING", "SUPPRESSING", "Dataflow", "Origins"]

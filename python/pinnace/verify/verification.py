@@ -24,6 +24,7 @@ from pinnace.progress import phase
 from pinnace.session import Session, nodes_on
 from pinnace.sources.base import Source, signed_of
 from pinnace.types import Array
+from pinnace.verify import detections
 from pinnace.verify.dataflow import Dataflow
 from pinnace.verify.layer_differences import first_difference
 from pinnace.verify.other_sizes import other_sizes, resized, size_choices
@@ -136,6 +137,8 @@ class Verification:
         # What inner values are held against: the program's operators choose signs of vectors by a rule.
         self.inner = (signed_of(source) if self.flow.has_vectors() else None) or source
         self.outputs = list(program.outputs)
+        self.groups = detections.groups_of(program, self.flow) if self.flow.suppresses() else []
+        self._judged: tuple[Any, dict[int, Agreement]] = (None, {})  # detections of the last outputs that were judged
         self.references: list[ReferenceRun] = []
         self.second = ""
         self.tried: set[int] = set()
@@ -216,7 +219,7 @@ class Verification:
                 raise _core.VerificationError(f"the program has {len(got)} outputs, its source gave {len(given[call])}")
             allowance = QuantizedAllowance(self.program, self.flow, self.inner, inputs, target, session.precision)
             for place, (name, value) in enumerate(got.items()):
-                verdict = self.verdict(reference, call, place, value, allowance, session.precision)
+                verdict = self.verdict(reference, call, place, value, allowance, session.precision, got)
                 if not verdict.ok:
                     where = f"{at or self._call(call)}output {name!r} {verdict.why}"
                     explained = self._explained(reference, call, target, session.precision)
@@ -239,11 +242,18 @@ class Verification:
         got: Array,
         allowance: QuantizedAllowance,
         precision: str = "fp32",
+        beside: Mapping[str, Array] | None = None,
     ) -> Agreement:
-        """On one output: bounds of the arithmetic's precision, the arbiter, ties, and what quantisation allows."""
+        """On one output: bounds of the arithmetic's precision, the arbiter, ties, and what quantisation allows.
+
+        beside  all outputs of the call: those that have a row for each detection are judged together, as sets.
+        """
         output, want = self.outputs[place], reference.ran.outputs[call][place]
         halves = [BOUNDS[half] for half in self.flow.origins(output).halves]
         bounds = {d: max([b, *halves]) for d, b in bounds_of(precision).items()} | self.tolerance
+        group = next((g for g in self.groups if place in g.places), None)
+        if group is not None and beside is not None and self._have_rows(group, reference, call, beside):
+            return self._detections(group, reference, call, beside, bounds)[place]
         floats, vectors = self.flow.has_float_input(output), self.flow.origins(output).vectors
         verdict = reference.judge(call, place, got, bounds, floats, vectors)
         if verdict.ok or got.shape != want.shape or got.dtype != want.dtype:
@@ -260,6 +270,26 @@ class Verification:
             if values is not None and is_tie(got, want, values, bounds):
                 return Agreement(verdict.largest, 0.0, True, "", None, f"ties of {tied[0]} taken in another order")
         return allowance.judge(place, got, verdict, bounds)
+
+    @staticmethod
+    def _have_rows(group: detections.Group, reference: ReferenceRun, call: int, got: Mapping[str, Array]) -> bool:
+        return group.fits(list(got.values())) and group.fits(reference.ran.outputs[call])
+
+    def _detections(
+        self,
+        group: detections.Group,
+        reference: ReferenceRun,
+        call: int,
+        got: Mapping[str, Array],
+        bounds: Mapping[str, float],
+    ) -> dict[int, Agreement]:
+        """Of all outputs of a group, judged once."""
+        known, verdicts = self._judged
+        if known is None or known[0] is not got or known[1:] != (group, reference, call):
+            want = reference.ran.outputs[call]
+            verdicts = detections.judge(group, list(got.values()), want, bounds, lambda: reference.others(call))
+            self._judged = ((got, group, reference, call), verdicts)
+        return verdicts
 
     def state_verdict(self, reference: ReferenceRun, name: str, got: Array) -> Agreement:
         """On one state after the last call."""

@@ -1,0 +1,341 @@
+"""Detections as sets: rows that non-maximum suppression leaves (boxes, scores, labels), matched by label and overlap.
+
+Two right programs may give them in another order, since scores are nearly equal, and may disagree on those that lie at
+a threshold. docs/verification.md has the definition with its reasons.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from pinnace.agreement import Agreement, agreement, slice_bound
+from pinnace.program import NodeInfo, Program
+from pinnace.types import Array
+from pinnace.verify.dataflow import Dataflow
+
+# Boxes of one label that overlap by this much are one detection.
+PARTNER_OVERLAP = 0.9
+# Scores below this part of the largest have the bound of that part, sides of boxes below this part of the largest
+# coordinate likewise: what is left of sums that cancel has their error.
+LEAST_SCORE, LEAST_SIDE = 0.05, 0.01
+# That part of the detections, and at least so many, may be at a threshold.
+MOST_NAMED, FEW_NAMED = 0.05, 2
+_COMPARING = {"greater", "greater_or_equal", "less", "less_or_equal"}
+
+
+@dataclass(frozen=True)
+class Thresholds:
+    """Of what suppresses and selects before the outputs, as far as they are constants.
+
+    scores    below which detections are left out.
+    overlaps  above which they are suppressed.
+    """
+
+    scores: tuple[float, ...] = ()
+    overlaps: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class Group:
+    """Places among a program's outputs that have one row for each detection of an image."""
+
+    boxes: int
+    scores: int
+    labels: int | None
+    others: tuple[int, ...]
+    thresholds: Thresholds = Thresholds()
+
+    @property
+    def places(self) -> tuple[int, ...]:
+        """All of them."""
+        labels = () if self.labels is None else (self.labels,)
+        return (self.boxes, self.scores, *labels, *self.others)
+
+    def fits(self, arrays: Sequence[Array]) -> bool:
+        """Whether the outputs of a run have one row for each detection."""
+        counts = {arrays[place].shape[:1] for place in self.places}
+        return len(counts) == 1 and counts != {()}
+
+
+def groups_of(program: Program, flow: Dataflow) -> list[Group]:
+    """Outputs that non-maximum suppression flows into and whose first dimension is not fixed, by what their names begin
+    with (`0.boxes`, `0.scores`): of each image one [n, 4] and one [n] of floats, at most one [n] of integers, and any
+    others."""
+    parts: dict[str, list[int]] = {}
+    for place, (name, spec) in enumerate(program.outputs.items()):
+        if spec.shape and not isinstance(spec.shape[0], int) and flow.origins(name).suppressed:
+            parts.setdefault(name.rpartition(".")[0], []).append(place)
+    specs, names = list(program.outputs.values()), list(program.outputs)
+    groups = []
+    for places in parts.values():
+        floats = [p for p in places if specs[p].dtype.kind in "fV"]
+        boxes = [p for p in floats if len(specs[p].shape) == 2 and specs[p].shape[1] == 4]
+        scores = [p for p in floats if len(specs[p].shape) == 1]
+        labels = [p for p in places if specs[p].dtype.kind in "iu" and len(specs[p].shape) == 1]
+        if len(boxes) == 1 and len(scores) == 1 and len(labels) <= 1:
+            own = {*boxes, *scores, *labels}
+            others = tuple(p for p in places if p not in own)
+            limits = _thresholds(program, flow, names[scores[0]])
+            groups.append(Group(boxes[0], scores[0], labels[0] if labels else None, others, limits))
+    return groups
+
+
+def _thresholds(program: Program, flow: Dataflow, output: str) -> Thresholds:
+    constants = {name: float(value) for name, value in _NUMBER.findall(program.text(64))}
+    scores, overlaps = set(), set()
+    for node in _before(flow, flow.value_of(output)):
+        if node.op in _COMPARING and len(node.inputs) == 2:
+            scores |= {constants[name] for name in node.inputs if name in constants}
+        elif node.op == "non_max_suppression":
+            overlaps |= {constants[name] for name in node.inputs[3:4] if name in constants}
+            scores |= {constants[name] for name in node.inputs[4:5] if name in constants}
+    return Thresholds(tuple(sorted(scores)), tuple(sorted(overlaps)))
+
+
+_NUMBER = re.compile(
+    r'^  const %"?((?:\\.|[^"\\\s])+)"? : f32\[1?\] = \{?(-?\d[\d.]*(?:e[-+]?\d+)?)[,}\s]', re.MULTILINE
+)
+
+
+def _before(flow: Dataflow, value: str) -> Iterator[NodeInfo]:
+    """The nodes that a value is made by, each once."""
+    left, seen = [value], set[str]()
+    while left:
+        node = flow.made_by.get(left.pop())
+        if node is not None and node.name not in seen:
+            seen.add(node.name)
+            yield node
+            left += [name for name in node.inputs if name]
+
+
+# ---- one image
+
+
+@dataclass(frozen=True)
+class _Rows:
+    """What one run gave for an image, in double."""
+
+    boxes: Array
+    scores: Array
+    labels: Array
+
+    @staticmethod
+    def of(group: Group, arrays: Sequence[Array]) -> _Rows:
+        boxes, scores = (arrays[p].astype(np.float64) for p in (group.boxes, group.scores))
+        labels = np.zeros(len(scores), np.int64) if group.labels is None else arrays[group.labels]
+        return _Rows(boxes, scores, labels)
+
+    def __len__(self) -> int:
+        return len(self.scores)
+
+    def chosen(self, rows: Sequence[int]) -> _Rows:
+        """Some of them."""
+        at = np.asarray(rows, np.int64)
+        return _Rows(self.boxes[at], self.scores[at], self.labels[at])
+
+    def said(self, row: int) -> str:
+        return f"label {self.labels[row]}, score {self.scores[row]:.6g}"
+
+
+def overlaps(a: Array, b: Array) -> Array:
+    """[n, m]: intersection over union of boxes [n, 4] and [m, 4] in double; 1 for equal boxes, also empty ones."""
+    low, high = np.maximum(a[:, None, :2], b[None, :, :2]), np.minimum(a[:, None, 2:], b[None, :, 2:])
+    both = np.prod(np.maximum(high - low, 0), axis=2)
+    sizes = [np.prod(np.maximum(x[:, 2:] - x[:, :2], 0), axis=1) for x in (a, b)]
+    union = sizes[0][:, None] + sizes[1][None] - both
+    shared = np.divide(both, union, out=np.zeros_like(both), where=union > 0)
+    return np.where(np.abs(a[:, None] - b[None]).max(axis=2, initial=0) == 0, 1.0, shared)
+
+
+def partners(a: _Rows, b: _Rows) -> dict[int, int]:
+    """Rows of `a` to rows of `b`: equal labels, largest overlap first, each once. Boxes without area, which overlap
+    nothing, go by their corners."""
+    if not len(a) or not len(b):
+        return {}
+    near = overlaps(a.boxes, b.boxes)
+    thin_a, thin_b = (np.minimum(x[:, 2] - x[:, 0], x[:, 3] - x[:, 1]) <= 1e-3 * _size(x) for x in (a.boxes, b.boxes))
+    apart = np.abs(a.boxes[:, None] - b.boxes[None]).max(axis=2)
+    thin = thin_a[:, None] & thin_b[None] & (apart <= 1e-3 * _size(b.boxes))
+    near = np.where(thin, np.maximum(near, 1 - apart / max(_size(b.boxes), 1e-300)), near)
+    near = np.where(a.labels[:, None] == b.labels[None], near, 0.0)
+    score = np.abs(a.scores[:, None] - b.scores[None])
+    rows, columns = np.nonzero(near >= PARTNER_OVERLAP)
+    order = np.lexsort((score[rows, columns], -near[rows, columns]))
+    found: dict[int, int] = {}
+    taken: set[int] = set()
+    for i in order:
+        row, column = int(rows[i]), int(columns[i])
+        if row not in found and column not in taken:
+            found[row] = column
+            taken.add(column)
+    return found
+
+
+def _size(boxes: Array) -> float:
+    finite = np.abs(boxes[np.isfinite(boxes)])
+    return float(finite.max(initial=0.0))
+
+
+@dataclass
+class _Judged:
+    """Verdicts by place, and what they rest on."""
+
+    group: Group
+    bounds: Mapping[str, float]
+    verdicts: dict[int, Agreement] = field(default_factory=dict)
+
+    def refuse(self, place: int, why: str) -> dict[int, Agreement]:
+        passed = Agreement(0.0, 0.0, True, "")
+        failed = Agreement(np.inf, np.inf, False, why)
+        return {p: failed if p == place else self.verdicts.get(p, passed) for p in self.group.places}
+
+
+def judge(
+    group: Group,
+    got: Sequence[Array],
+    want: Sequence[Array],
+    bounds: Mapping[str, float],
+    others: Callable[[], Sequence[Sequence[Array]]],
+) -> dict[int, Agreement]:
+    """By place among the outputs, the verdict on one call's detections of one image; `want` are the source's.
+
+    others  further runs of the source: in float64 first, then on inputs that differ by a rounding error. Asked for only
+            where the bounds do not suffice.
+    """
+    mine, theirs = _Rows.of(group, got), _Rows.of(group, want)
+    limit = slice_bound(bounds.get(str(want[group.scores].dtype), 0.0))
+    state = _Judged(group, bounds)
+    if any(got[p].dtype != want[p].dtype or got[p].shape[1:] != want[p].shape[1:] for p in group.places):
+        wrong = next(p for p in group.places if got[p].dtype != want[p].dtype or got[p].shape[1:] != want[p].shape[1:])
+        said = f"is {got[wrong].dtype}{list(got[wrong].shape)}, must be {want[wrong].dtype}{list(want[wrong].shape)}"
+        return state.refuse(wrong, said)
+    pairs = partners(theirs, mine)
+    rows, columns = list(pairs), list(pairs.values())
+    runs = _Runs(group, theirs, others)
+    for place in group.places:
+        verdict = _values(group, place, got[place][columns], want[place][rows], theirs, rows, limit)
+        if not verdict.ok and got[place].dtype.kind in "fV":
+            verdict = runs.arbitrated(place, got[place][columns], want[place][rows], rows, bounds, verdict)
+        state.verdicts[place] = verdict
+    named = []
+    for own, other, whose in ((theirs, mine, "source"), (mine, theirs, "program")):
+        with_partner = rows if whose == "source" else columns
+        for row in sorted(set(range(len(own))) - set(with_partner)):
+            reason = _reason(group, own, other, row, limit) or runs.reason(own, row, whose == "source")
+            if not reason:
+                said = f"detection {row} of the {whose} ({own.said(row)}) is none of the other's"
+                return state.refuse(group.boxes, f"{said}: {len(mine)} detections for {len(theirs)}")
+            named.append(f"{own.said(row)} is the {whose}'s alone: {reason}")
+    if len(named) > max(MOST_NAMED * max(len(mine), len(theirs)), FEW_NAMED):
+        return state.refuse(group.boxes, f"{len(named)} detections at thresholds: {'; '.join(named[:4])}")
+    if named and state.verdicts[group.boxes].ok:
+        boxes = state.verdicts[group.boxes]
+        note = "; ".join(filter(None, [boxes.note, *named[:4], *([f"{len(named)} in all"] if len(named) > 4 else [])]))
+        state.verdicts[group.boxes] = Agreement(boxes.largest, boxes.relative, True, "", boxes.exact, note)
+    return state.verdicts
+
+
+def _values(
+    group: Group, place: int, got: Array, want: Array, theirs: _Rows, rows: Sequence[int], limit: float
+) -> Agreement:
+    """Of partners: each row's difference relative to what is large in it."""
+    if want.dtype.kind not in "fV":
+        return agreement(got, want)
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    if not b.size:
+        return Agreement(0.0, 0.0, True, "")
+    with np.errstate(invalid="ignore"):
+        apart = np.abs(a - b)
+    apart = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.nan_to_num(apart, nan=np.inf))
+    furthest = apart.reshape(len(b), -1).max(axis=1)
+    if place == group.boxes:
+        sides = np.maximum(b[:, 2] - b[:, 0], b[:, 3] - b[:, 1])
+        size = np.maximum(sides, LEAST_SIDE * _size(theirs.boxes))
+    elif place == group.scores:
+        size = np.maximum(np.abs(b), LEAST_SCORE * float(np.abs(theirs.scores).max(initial=0.0)))
+    else:
+        size = np.abs(b).reshape(len(b), -1).max(axis=1)
+    relative = np.divide(furthest, size, out=np.where(furthest > 0, np.inf, 0.0), where=size > 0)
+    worst = int(np.argmax(relative))
+    ok = bool(relative[worst] <= limit)
+    far = f"{relative[worst]:.3g} of its {'longer side' if place == group.boxes else 'largest value'}"
+    why = "" if ok else f"differs by {far} in detection {rows[worst]} ({theirs.said(rows[worst])})"
+    return Agreement(float(furthest.max()), float(relative[worst]), ok, why)
+
+
+def _reason(group: Group, own: _Rows, other: _Rows, row: int, limit: float) -> str:
+    """Why a detection may be there in one program alone, by the numbers of both; empty if for none."""
+    score, largest = own.scores[row], float(np.abs(own.scores).max(initial=0.0))
+    least = limit * max(abs(score), LEAST_SCORE * largest)
+    for threshold in group.thresholds.scores:
+        if abs(score - threshold) <= least:
+            return f"at the score threshold {threshold:.6g}"
+    if len(other):
+        near = overlaps(own.boxes[row : row + 1], other.boxes)[0]
+        for threshold in group.thresholds.overlaps:
+            at = (
+                (np.abs(near - threshold) <= limit)
+                & (other.scores >= score - least)
+                & (other.labels == own.labels[row])
+            )
+            if at.any():
+                return f"it overlaps a kept one by {near[int(np.argmax(at))]:.6g}, at the threshold {threshold:.6g}"
+    return ""
+
+
+class _Runs:
+    """Further runs of the source, asked for once."""
+
+    def __init__(self, group: Group, theirs: _Rows, ask: Callable[[], Sequence[Sequence[Array]]]) -> None:
+        self._group, self._theirs, self._ask = group, theirs, ask
+        self._known: list[tuple[Sequence[Array], _Rows]] | None = None
+
+    def _runs(self) -> list[tuple[Sequence[Array], _Rows]]:
+        if self._known is None:
+            fitting = [run for run in self._ask() if self._group.fits(run)]
+            self._known = [(run, _Rows.of(self._group, run)) for run in fitting]
+        return self._known
+
+    def arbitrated(
+        self, place: int, got: Array, want: Array, rows: Sequence[int], bounds: Mapping[str, float], verdict: Agreement
+    ) -> Agreement:
+        """The arbiter's verdict, on those partners that every run of the source has; the others keep theirs."""
+        runs = self._runs()
+        if not runs:
+            return verdict
+        ways = [partners(self._theirs, run) for _, run in runs]
+        there = [i for i, row in enumerate(rows) if all(row in way for way in ways)]
+        aligned = [outputs[place][[way[rows[i]] for i in there]] for (outputs, _), way in zip(runs, ways, strict=True)]
+        rest = [i for i in range(len(rows)) if i not in set(there)]
+        left = _values(
+            self._group,
+            place,
+            got[rest],
+            want[rest],
+            self._theirs,
+            [rows[i] for i in rest],
+            slice_bound(bounds.get(str(want.dtype), 0.0)),
+        )
+        if not left.ok or not there:
+            return verdict
+        found = agreement(got[there], want[there], bounds, aligned[0], aligned[1:])
+        return Agreement(verdict.largest, verdict.relative, True, "", found.exact, found.note) if found.ok else verdict
+
+    def reason(self, own: _Rows, row: int, sources: bool) -> str:
+        """Whether the source itself has that detection in one run and not in another, beside those that are found
+        anyway."""
+        rest, alone = own.chosen([i for i in range(len(own)) if i != row]), own.chosen([row])
+        has = []
+        for _, run in self._runs():
+            taken = set(partners(rest, run).values())
+            has.append(bool(partners(alone, run.chosen([i for i in range(len(run)) if i not in taken]))))
+        if (sources and not all(has)) or (not sources and any(has)):
+            return f"a rounding error decides it in the source too ({sum(has)} of {len(has)} runs have it)"
+        return ""
+
+
+__all__ = ["Group", "Thresholds", "groups_of", "judge", "overlaps", "partners"]

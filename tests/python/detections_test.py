@@ -1,0 +1,130 @@
+"""Detections compared as sets: another order and what lies at a threshold pass, everything else is found."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import pytest
+from pinnace.agreement import BOUNDS
+from pinnace.types import Array
+from pinnace.verify.detections import Group, Thresholds, judge
+
+GROUP = Group(0, 1, 2, (3,), Thresholds((0.05,), (0.5,)))
+# 40 detections on a grid: rows of boxes of one size and label, that overlap no other.
+COUNT = 40
+
+
+def f32(*values: float) -> Array:
+    return np.asarray(values, np.float32)
+
+
+def detected(rng: np.random.Generator) -> list[Array]:
+    at = np.stack(np.meshgrid(np.arange(8), np.arange(5)), -1).reshape(-1, 2) * 40.0
+    at = at + rng.uniform(0, 5, at.shape)
+    boxes = np.concatenate([at, at + rng.uniform(20, 30, at.shape)], 1).astype(np.float32)
+    scores = np.sort(rng.uniform(0.1, 1, COUNT).astype(np.float32))[::-1].copy()
+    masks = rng.random((COUNT, 1, 6, 7), np.float32)
+    return [boxes, scores, rng.integers(0, 3, COUNT), masks]
+
+
+def noise(arrays: Sequence[Array], rng: np.random.Generator) -> list[Array]:
+    return [
+        np.asarray((a * (1 + 1e-6 * rng.standard_normal(a.shape))).astype(a.dtype)) if a.dtype.kind == "f" else a
+        for a in arrays
+    ]
+
+
+def verdict(got: Sequence[Array], want: Sequence[Array], runs: Sequence[Sequence[Array]] = ()) -> tuple[bool, str, str]:
+    verdicts = judge(GROUP, got, want, BOUNDS, lambda: runs).values()
+    whys, notes = [v.why for v in verdicts if not v.ok], [v.note for v in verdicts if v.note]
+    return all(v.ok for v in verdicts), "; ".join(whys), "; ".join(notes)
+
+
+def without(arrays: Sequence[Array], row: int) -> list[Array]:
+    return [np.delete(a, row, axis=0) for a in arrays]
+
+
+def with_row(arrays: Sequence[Array], row: int, place: int, value: object) -> list[Array]:
+    changed = [a.copy() for a in arrays]
+    changed[place][row] = value
+    return changed
+
+
+def test_another_order_and_rounding_pass(rng: np.random.Generator) -> None:
+    want = detected(rng)
+    order = rng.permutation(COUNT)
+    assert verdict([a[order] for a in noise(want, rng)], want) == (True, "", "")
+    assert verdict([a[:0] for a in want], [a[:0] for a in want]) == (True, "", "")
+
+
+MUTATIONS: dict[str, tuple[Callable[[list[Array], int], list[Array]], str]] = {
+    "box shifted by 2 % of its width": (
+        lambda a, r: with_row(a, r, 0, a[0][r] + 0.02 * (a[0][r, 2] - a[0][r, 0]) * f32(1, 0, 1, 0)),
+        "of its longer side in detection",
+    ),
+    "box shifted by its width": (
+        lambda a, r: with_row(a, r, 0, a[0][r] + (a[0][r, 2] - a[0][r, 0]) * f32(1, 0, 1, 0)),
+        "of the source .* is none of the other's",
+    ),
+    "label changed": (lambda a, r: with_row(a, r, 2, 7), "is none of the other's"),
+    "detection dropped": (without, "is none of the other's: 39 detections for 40"),
+    "detection twice": (lambda a, r: [np.concatenate([x, x[r : r + 1]]) for x in a], "of the program .* is none"),
+    "score 1 % off": (lambda a, r: with_row(a, r, 1, a[1][r] * 1.01), "differs by 0.01 of its largest value"),
+    "mask 1 % off": (lambda a, r: with_row(a, r, 3, a[3][r] * 1.01), "differs by 0.0"),
+    "NaN": (lambda a, r: with_row(a, r, 1, np.nan), "differs by inf"),
+    "all boxes at 0": (lambda a, r: [a[0] * 0, *a[1:]], "is none of the other's"),
+    "none": (lambda a, r: [x[:0] for x in a], "is none of the other's: 0 detections for 40"),
+}
+
+
+@pytest.mark.parametrize("name", list(MUTATIONS))
+def test_faults_are_found(name: str, rng: np.random.Generator) -> None:
+    mutate, said = MUTATIONS[name]
+    want = detected(rng)
+    for row in (0, 17, COUNT - 1):
+        got = mutate(noise(want, rng), row)
+        # Further runs of the source, which do what it does, excuse nothing.
+        ok, why, _ = verdict(got, want, [noise(want, rng) for _ in range(4)])
+        assert not ok
+        assert re.search(said, why), why
+
+
+def test_what_lies_at_a_threshold_is_named(rng: np.random.Generator) -> None:
+    want = detected(rng)
+    at = with_row(want, COUNT - 1, 1, np.float32(0.05001))
+    ok, why, note = verdict(without(at, COUNT - 1), at)
+    assert ok, why
+    assert "score 0.05001 is the source's alone: at the score threshold 0.05" in note
+    # With 0.06 it does not.
+    assert not verdict(without(at, COUNT - 1), with_row(at, COUNT - 1, 1, np.float32(0.06)))[0]
+
+    # A box that overlaps a kept one of its label by the suppression's threshold.
+    x, y, right, bottom = want[0][3]
+    third = f32(x + (right - x) / 3, y, right + (right - x) / 3, bottom)  # overlap: 2/3 of 4/3
+    extra = [np.concatenate([a, a[3:4]]) for a in want]
+    extra = with_row(with_row(extra, COUNT, 0, third), COUNT, 1, want[1][3] * np.float32(0.9))
+    ok, why, note = verdict(want, extra)
+    assert ok, why
+    assert "it overlaps a kept one by 0.5, at the threshold 0.5" in note
+    assert not verdict(want, with_row(extra, COUNT, 0, third + f32(1, 0, 1, 0)))[0]
+    assert not verdict(want, with_row(extra, COUNT, 2, extra[2][COUNT] + 1))[0]  # of another label
+
+
+def test_what_the_source_itself_loses_by_rounding_is_named(rng: np.random.Generator) -> None:
+    want = detected(rng)
+    ok, why, note = verdict(without(want, 5), want, [noise(want, rng), without(noise(want, rng), 5)])
+    assert ok, why
+    assert "a rounding error decides it in the source too (1 of 2 runs have it)" in note
+    assert verdict(want, without(want, 5), [without(want, 5), want])[0]
+    assert not verdict(want, without(want, 5), [without(want, 5)])[0]
+
+
+def test_at_most_a_twentieth_lies_at_thresholds(rng: np.random.Generator) -> None:
+    want = detected(rng)
+    want[1][-5:] = 0.05
+    assert verdict([a[:-2] for a in want], want)[0]
+    ok, why, _ = verdict([a[:-5] for a in want], want)
+    assert not ok
+    assert "5 detections at thresholds" in why
