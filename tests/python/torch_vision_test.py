@@ -30,6 +30,15 @@ _library.impl(
     ),
     "Meta",
 )
+for _name in ("ps_roi_align", "ps_roi_pool"):
+    _library.impl(
+        _name,
+        lambda x, rois, scale, height, width, *_: (
+            x.new_empty((len(rois), x.shape[1] // (height * width), height, width)),
+            x.new_empty((len(rois), x.shape[1] // (height * width), height, width), dtype=torch.int32),
+        ),
+        "Meta",
+    )
 
 
 def run(module: nn.Module, inputs: tuple[Tensor, ...], path: Path) -> list[np.ndarray]:
@@ -101,3 +110,53 @@ def test_roi_pool(tmp_path: Path) -> None:
                 if piece.numel():
                     want[r, :, i, j] = piece.amax((1, 2))
     assert np.array_equal(np.array(got), want.numpy())
+
+
+# image, x1, y1, x2, y2; the last ones reach beyond the features.
+ROIS: list[list[float]] = [
+    [0, 0, 0, 12, 10],
+    [1, 3.4, 2.6, 20, 16],
+    [1, 2.5, 1, 4, 15],
+    [0, 9, 8, 9.5, 8.4],
+    [1, 15, 10, 40, 40],
+]
+
+
+@pytest.mark.parametrize("ratio", [2, -1])
+def test_position_sensitive_roi_align(ratio: int, tmp_path: Path) -> None:
+    from torchvision.ops import PSRoIAlign
+
+    torch.manual_seed(0)
+    rows, columns, channels = 3, 2, 4
+    x = torch.randn(2, channels * rows * columns, 9, 11)
+    got = run(PSRoIAlign((rows, columns), 0.5, ratio), (x, torch.tensor(ROIS)), tmp_path / "m.pt2")[0]
+    # Of each bin, what aligning gives in its own channel.
+    whole = torch.ops.torchvision.roi_align(x, torch.tensor(ROIS), 0.5, rows, columns, ratio, True)
+    whole = whole.view(len(ROIS), channels, rows, columns, rows, columns)
+    want = torch.stack([torch.stack([whole[:, :, i, j, i, j] for j in range(columns)], -1) for i in range(rows)], -2)
+    assert got.shape == want.shape
+    assert float((want != 0).float().mean()) > 0.5
+    np.testing.assert_allclose(got, want.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_position_sensitive_roi_pool(tmp_path: Path) -> None:
+    from torchvision.ops import PSRoIPool
+
+    torch.manual_seed(0)
+    rows, columns, channels = 3, 2, 4
+    x = torch.randn(2, channels * rows * columns, 9, 11)
+    got = run(PSRoIPool((rows, columns), 0.5), (x, torch.tensor(ROIS)), tmp_path / "m.pt2")[0]
+    want = np.zeros((len(ROIS), channels, rows, columns), np.float32)
+    for r, (image, *corners) in enumerate(ROIS):
+        x1, y1, x2, y2 = (math.floor(v * 0.5 + 0.5) for v in corners)
+        high, wide = max(y2 - y1, 1) / rows, max(x2 - x1, 1) / columns
+        for i in range(rows):
+            for j in range(columns):
+                top, bottom = (min(max(y1 + v, 0), 8) for v in (math.floor(i * high), math.ceil((i + 1) * high)))
+                left, right = (min(max(x1 + v, 0), 10) for v in (math.floor(j * wide), math.ceil((j + 1) * wide)))
+                if bottom > top and right > left:
+                    piece = x[int(image), i * columns + j :: rows * columns, top:bottom, left:right]
+                    want[r, :, i, j] = piece.double().mean((1, 2)).numpy()
+    assert (want == 0).any()
+    assert (want != 0).mean() > 0.5
+    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)

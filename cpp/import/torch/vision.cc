@@ -1,5 +1,5 @@
-// torchvision's own operators (nms, roi_align, roi_pool, deform_conv2d), and those that stand for its functions in
-// python/pinnace/torch/detection.py (batched_nms, heatmaps_to_keypoints).
+// torchvision's own operators (nms, roi_align, roi_pool, ps_roi_align, ps_roi_pool, deform_conv2d), and those that
+// stand for its functions in python/pinnace/torch/detection.py (batched_nms, heatmaps_to_keypoints).
 #include <limits>
 
 #include "import/torch/mapping.h"
@@ -120,18 +120,112 @@ void map_keypoints(Call& c) {
   c.outputs({c.concat({x, y, c.full(c.sizes_of(x), one)}, 2), found[2]});
 }
 
-// rois [k, 5]: image, x1, y1, x2, y2
-void map_roi_align(Call& c) {
+/// Column i of rois [k, 5], which are image, x1, y1, x2, y2: [k].
+ValueId roi_column(Call& c, ValueId rois, int64_t i) {
+  return c.squeeze(c.slice(rois, 1, Scalar::of_int(i), Scalar::of_int(i + 1)), {1});
+}
+
+ValueId roi_align_of(Call& c, bool aligned) {
   const ValueId x = c.tensor("input"), rois = c.tensor("rois");
   const ValueId boxes = c.slice(rois, 1, Scalar::of_int(1), Scalar::of_int(5));
-  const ValueId images = c.cast(c.squeeze(c.slice(rois, 1, Scalar::of_int(0), Scalar::of_int(1)), {1}), DType::kI64);
-  const bool aligned = c.boolean("aligned", false);
-  c.output(c.add("roi_align", {x, boxes, images},
-                 {{"coordinate_transformation_mode", aligned ? "half_pixel" : "output_half_pixel"},
-                  {"output_height", c.integer("pooled_height")},
-                  {"output_width", c.integer("pooled_width")},
-                  {"sampling_ratio", std::max<int64_t>(c.integer("sampling_ratio", 0), 0)},
-                  {"spatial_scale", c.number("spatial_scale", 1)}}));
+  return c.add("roi_align", {x, boxes, c.cast(roi_column(c, rois, 0), DType::kI64)},
+               {{"coordinate_transformation_mode", aligned ? "half_pixel" : "output_half_pixel"},
+                {"output_height", c.integer("pooled_height")},
+                {"output_width", c.integer("pooled_width")},
+                {"sampling_ratio", std::max<int64_t>(c.integer("sampling_ratio", 0), 0)},
+                {"spatial_scale", c.number("spatial_scale", 1)}});
+}
+
+void map_roi_align(Call& c) {
+  c.output(roi_align_of(c, c.boolean("aligned", false)));
+}
+
+/// Bins of a position-sensitive operator, and the channels of its result: each bin of each reads a channel of its own.
+struct SensitiveBins {
+  int64_t rows = 1, columns = 1, channels = 0;
+};
+SensitiveBins sensitive_bins(Call& c) {
+  SensitiveBins bins{.rows = c.integer("pooled_height"), .columns = c.integer("pooled_width")};
+  const Dim channels = c.dim(c.tensor("input"), 1);
+  if (c.reads(1)) c.fail("the channels that it gives beside its values");
+  if (!c.ok()) return bins;
+  const bool fits = bins.rows >= 1 && bins.columns >= 1 && bins.rows <= 4096 && bins.columns <= 4096;
+  if (!fits || !channels.known() || channels.size % (bins.rows * bins.columns) != 0) {
+    c.fail("channels that are no multiple of the bins", str_cat(bins.rows, " x ", bins.columns));
+    return bins;
+  }
+  bins.channels = channels.size / (bins.rows * bins.columns);
+  return bins;
+}
+
+// Bin b of channel i is that of roi_align in channel i * bins + b: a diagonal of what all channels give.
+void map_ps_roi_align(Call& c) {
+  const SensitiveBins bins = sensitive_bins(c);
+  if (!c.ok()) return;
+  const int64_t count = bins.rows * bins.columns;
+  std::vector<int64_t> diagonal;
+  for (int64_t b = 0; b < count; ++b) diagonal.push_back(b * (count + 1));
+  const ValueId all = c.reshape(roi_align_of(c, true), std::vector<int64_t>{-1, bins.channels, count * count});
+  const ValueId own = c.gather(all, c.constant_ints(diagonal), 2);
+  c.outputs({c.reshape(own, std::vector<int64_t>{-1, bins.channels, bins.rows, bins.columns}), kNoValue});
+}
+
+/// Where the bins of boxes begin and end along one axis of x: i64 [k, bins], in [0, size - 1].
+struct BinEdges {
+  ValueId first, last;
+};
+BinEdges bin_edges(Call& c, ValueId rois, int64_t column, int64_t bins, const Scalar& size) {
+  const ValueId scale = c.constant(c.number("spatial_scale", 1), c.dtype_of(rois));
+  const ValueId half = c.constant(0.5, c.dtype_of(rois));
+  const auto rounded = [&](int64_t i) {  // halves away from zero
+    const ValueId at = c.add("mul", {c.unsqueeze(roi_column(c, rois, i), {1}), scale});
+    return c.add("mul", {c.add("sign", {at}), c.add("floor", {c.add("add", {c.add("abs", {at}), half})})});
+  };
+  const ValueId start = rounded(column), end = rounded(column + 2);
+  const ValueId length = c.add("max", {c.add("sub", {end, start}), c.constant(1, c.dtype_of(rois))});
+  const ValueId bin = c.add("div", {length, c.constant(static_cast<double>(bins), c.dtype_of(rois))});
+  const ValueId most = c.add("sub", {c.size_value(size), c.constant_int(1)});
+  const auto edge = [&](int64_t offset, const char* whole) {
+    std::vector<float> numbers;
+    for (int64_t i = 0; i < bins; ++i) numbers.push_back(static_cast<float>(i + offset));
+    const ValueId steps = c.cast(c.constant_floats(numbers, {1, bins}), c.dtype_of(rois));
+    const ValueId at = c.add("add", {c.add(whole, {c.add("mul", {steps, bin})}), start});
+    return c.add("min", {c.add("max", {c.cast(at, DType::kI64), c.constant_int(0)}), most});
+  };
+  return {edge(0, "floor"), edge(1, "ceil")};
+}
+
+// Means of the bins' elements, by sums over all elements before a place, in double; the last row and column of x are
+// in no bin, as torchvision has it.
+void map_ps_roi_pool(Call& c) {
+  const SensitiveBins bins = sensitive_bins(c);
+  const ValueId x = c.tensor("input"), rois = c.tensor("rois");
+  if (!c.ok()) return;
+  const Scalar height = c.size_of(x, 2), width = c.size_of(x, 3);
+  const BinEdges rows = bin_edges(c, rois, 2, bins.rows, height), columns = bin_edges(c, rois, 1, bins.columns, width);
+  ValueId before = c.cast(x, DType::kF64);
+  for (int64_t axis : {2, 3}) before = c.add("cum_sum", {before, c.constant_int(axis)}, {{"exclusive", int64_t{1}}});
+  before = c.reshape(before, std::vector<int64_t>{-1});
+  // Channel of each bin, counted over all images: [k, channels, rows, columns].
+  std::vector<int64_t> order(static_cast<size_t>(bins.channels * bins.rows * bins.columns));
+  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
+  const ValueId own = c.reshape(c.constant_ints(order), std::vector<int64_t>{bins.channels, bins.rows, bins.columns});
+  const ValueId images = c.unsqueeze(c.cast(roi_column(c, rois, 0), DType::kI64), {1, 2, 3});
+  const ValueId channel =
+      c.add("add", {c.add("mul", {images, c.constant_int(static_cast<int64_t>(order.size()))}), own});
+  const auto sum = [&](ValueId row, ValueId column) {  // of the elements above and left of it
+    const ValueId line = c.add("add", {c.add("mul", {channel, c.size_value(height)}), c.unsqueeze(row, {1, 3})});
+    return c.gather(before, c.add("add", {c.add("mul", {line, c.size_value(width)}), c.unsqueeze(column, {1, 2})}), 0);
+  };
+  const ValueId below = c.add("sub", {sum(rows.last, columns.last), sum(rows.last, columns.first)});
+  const ValueId above = c.add("sub", {sum(rows.first, columns.last), sum(rows.first, columns.first)});
+  const ValueId zero = c.constant_int(0);
+  const ValueId high = c.add("max", {c.add("sub", {rows.last, rows.first}), zero});
+  const ValueId wide = c.add("max", {c.add("sub", {columns.last, columns.first}), zero});
+  const ValueId area = c.add("mul", {c.unsqueeze(high, {1, 3}), c.unsqueeze(wide, {1, 2})});
+  const ValueId mean = c.add("div", {c.add("sub", {below, above}), c.cast(area, DType::kF64)});
+  const ValueId made = c.add("where", {c.add("greater", {area, zero}), mean, c.constant(0, DType::kF64)});
+  c.outputs({c.cast(made, c.dtype_of(x)), kNoValue});
 }
 
 // rois as those of roi_align; also where each bin's largest element lies, which only training reads
@@ -167,6 +261,8 @@ constexpr Mapping kMappings[] = {
     // torchvision's
     {"torchvision.deform_conv2d", map_deform_conv, ""},
     {"torchvision.nms", map_nms, ""},
+    {"torchvision.ps_roi_align", map_ps_roi_align, ""},
+    {"torchvision.ps_roi_pool", map_ps_roi_pool, ""},
     {"torchvision.roi_align", map_roi_align, ""},
     {"torchvision.roi_pool", map_roi_pool, ""},
 };
