@@ -138,7 +138,7 @@ def _scale(model: Any, module: nn.Module, images: list[Tensor], deviation: float
     """The weights of a head's last layer, or of all convolutions in it, such that its outputs have that deviation."""
     seen: list[Tensor] = []
     handle = module.register_forward_hook(lambda _, __, y: seen.append(y.flatten()))
-    model(images)
+    model(images[0] if isinstance(model, Yolo | Detr) else images)
     handle.remove()
     last = [m for m in module.modules() if isinstance(m, nn.Conv2d | nn.ConvTranspose2d | nn.Linear)][-1]
     values = torch.cat(seen) if seen else torch.zeros(0)
@@ -148,4 +148,94 @@ def _scale(model: Any, module: nn.Module, images: list[Tensor], deviation: float
         last.bias.fill_(bias)
 
 
-__all__ = ["DETECTORS", "SIZES", "detector", "photographs"]
+class Yolo(nn.Module):
+    """One stage: per cell and anchor a box, how likely an object is, and of which class; then batched suppression.
+
+    image [3, H, W], sizes multiples of 16 -> boxes [n, 4], scores [n], labels [n].
+    """
+
+    anchors: Tensor
+
+    def __init__(self, classes: int = 4) -> None:
+        super().__init__()
+        steps = [(3, 16), (16, 32), (32, 32), (32, 32)]
+        self.body = nn.Sequential(
+            *(
+                nn.Sequential(nn.Conv2d(a, b, 3, 2, 1, bias=False), nn.BatchNorm2d(b), nn.SiLU(inplace=True))
+                for a, b in steps
+            )
+        )
+        self.register_buffer("anchors", torch.tensor([[24.0, 24.0], [48.0, 32.0], [40.0, 80.0]]))
+        self.head = nn.Conv2d(32, 3 * (5 + classes), 1)
+
+    def forward(self, image: Tensor) -> dict[str, Tensor]:
+        from torchvision.ops import batched_nms
+
+        x = self.head(self.body(image[None]))[0]
+        rows, columns = x.shape[-2:]
+        x = x.view(3, -1, rows, columns).permute(0, 2, 3, 1)
+        y, z = torch.meshgrid(torch.arange(rows), torch.arange(columns), indexing="ij")
+        middle = (x[..., :2].sigmoid() * 2 - 0.5 + torch.stack([z, y], -1)) * 16
+        sizes = (x[..., 2:4].sigmoid() * 2) ** 2 * self.anchors[:, None, None]
+        boxes = torch.cat([middle - sizes / 2, middle + sizes / 2], -1).reshape(-1, 4)
+        scores, labels = (x[..., 4:5].sigmoid() * x[..., 5:].sigmoid()).reshape(boxes.shape[0], -1).max(1)
+        likely = scores > 0.3
+        boxes, scores, labels = boxes[likely], scores[likely], labels[likely]
+        kept = batched_nms(boxes, scores, labels, 0.45)[:50]
+        return {"boxes": boxes[kept], "scores": scores[kept], "labels": labels[kept]}
+
+
+class Detr(nn.Module):
+    """A transformer whose queries are the objects: no suppression, as many rows as there are queries.
+
+    image [3, H, W] -> boxes [10, 4], scores [10], labels [10].
+    """
+
+    def __init__(self, classes: int = 4, width: int = 32, queries: int = 10) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(3, 16, 7, 4, 3, bias=False),
+            nn.BatchNorm2d(16),
+            nn.ReLU(inplace=True),
+            nn.Conv2d(16, width, 3, 4, 1),
+        )
+        self.rows, self.columns = nn.Embedding(32, width // 2), nn.Embedding(32, width // 2)
+        self.queries = nn.Parameter(torch.randn(queries, 1, width))
+        self.transformer = nn.Transformer(width, 4, 2, 2, 64, dropout=0.0)
+        self.classes, self.boxes = nn.Linear(width, classes + 1), nn.Linear(width, 4)
+
+    def forward(self, image: Tensor) -> dict[str, Tensor]:
+        x = self.body(image[None])
+        rows, columns = x.shape[-2:]
+        y = self.rows(torch.arange(rows))[:, None].expand(-1, columns, -1)
+        z = self.columns(torch.arange(columns))[None].expand(rows, -1, -1)
+        places = torch.cat([y, z], -1).flatten(0, 1)[:, None]
+        seen = self.transformer(places + x.flatten(2).permute(2, 0, 1), self.queries)[:, 0]
+        scores, labels = self.classes(seen).softmax(-1)[:, :-1].max(-1)
+        middle, sizes = self.boxes(seen).sigmoid().chunk(2, -1)
+        whole = torch.tensor([image.shape[2], image.shape[1]]).repeat(2)
+        return {
+            "boxes": torch.cat([middle - sizes / 2, middle + sizes / 2], -1) * whole,
+            "scores": scores,
+            "labels": labels,
+        }
+
+
+def settled(model: nn.Module, head: nn.Module | None = None, deviation: float = 2.0) -> nn.Module:
+    """A module of one image in eval mode, with the statistics of photographs in batch normalisation and outputs of its
+    head that differ."""
+    images = [image[:, :128, :144] for image in photographs()]
+    norms = [m for m in model.modules() if isinstance(m, nn.BatchNorm2d)]
+    with torch.no_grad():
+        for norm in norms:
+            norm.momentum = None
+        for image in images:
+            model.train()
+            model(image)
+        model.eval()
+        if head is not None:
+            _scale(model, head, images[:1], deviation, 0.0)
+    return model
+
+
+__all__ = ["DETECTORS", "SIZES", "Detr", "Yolo", "detector", "photographs", "settled"]

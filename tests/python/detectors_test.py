@@ -11,6 +11,7 @@ import pytest
 import torch
 from pinnace.torch.detection import exportable_detectors, pasted_masks
 from slices import rotating_slice
+from target_problem import problem
 from torch import Tensor, nn
 
 detectors = pytest.importorskip("detectors")  # before torchvision
@@ -48,6 +49,37 @@ def test_a_detector_converts_for_all_sizes_of_images(name: str) -> None:
 @pytest.mark.parametrize("name", rotating_slice(sorted(set(detectors.DETECTORS) - set(QUICK)), 1 / 3))
 def test_every_detector_converts_for_all_sizes_of_images(name: str) -> None:
     converted(name)
+
+
+@pytest.mark.parametrize("kind", ["yolo", "detr"])
+def test_detectors_of_other_kinds(kind: str) -> None:
+    torch.manual_seed(1)
+    model = detectors.Yolo() if kind == "yolo" else detectors.Detr()
+    model = detectors.settled(model, model.head if kind == "yolo" else model.classes)
+    photographs = [x[:, : x.shape[1] // 16 * 16, : x.shape[2] // 16 * 16] for x in detectors.photographs()]
+    shapes = {1: pn.Dim("height", 64, 400, multiple_of=16), 2: pn.Dim("width", 64, 400, multiple_of=16)}
+    loaded = pn.load(model, photographs[0], dynamic_shapes=shapes)
+    program = loaded.build(examples=[{"image": x.numpy()} for x in photographs])
+    assert program.metadata["verified"].startswith("4 input(s)"), program.metadata["verified"]
+    found = pn.Session(program).run({"image": photographs[0].numpy()})
+    assert len(found["scores"]) >= 5
+    assert len(set(found["labels"].tolist())) > 1
+
+
+@pytest.mark.parametrize("target", ["vulkan", "softmetal"])
+def test_what_is_dense_stays_on_the_device(target: str) -> None:
+    if why := problem(target):
+        pytest.skip(why)
+    model = detectors.detector("ssdlite")
+    loaded = pn.load(model, [detectors.photographs()[0]], dynamic_shapes=OPEN)
+    program = loaded.build(targets=[target], examples=images()[:2])
+    assert program.metadata[f"verified.{target}"].startswith("yes"), program.metadata
+    session = pn.Session(program, target=[target, "cpu"])
+    session.run(images()[0])
+    ops = {node.name: node.op for node in program.nodes}
+    left = {ops[row.node] for row in session.placement if row.backend == "cpu"}
+    assert not left & {"conv", "global_average_pool", "softmax", "resize", "exp", "clip"}, left
+    assert sum(row.backend == target for row in session.placement) > len(session.placement) / 2
 
 
 class Mutated(nn.Module):
