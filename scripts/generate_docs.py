@@ -183,7 +183,8 @@ def imports_page() -> str:
             "(`_operator`, `math`, `torch.sym_*`) is folded or becomes nodes. Tensors are outputs, and so are ints, as "
             "int64 scalars; bools, floats and text are left out with a note. Inputs and outputs are "
             "named by arguments, keys and fields ([names](using.md#names)). TorchScript is imported in the same way, "
-            "through torch's converter. Modules whose code reads or writes files, or calls operators of unlisted "
+            "through torch's converter. torchvision's detectors import from the live module "
+            "([detection](detection.md)). Modules whose code reads or writes files, or calls operators of unlisted "
             "packages, are refused with `Unsupported`."
         ),
     ]

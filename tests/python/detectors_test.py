@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pinnace as pn
@@ -64,6 +65,29 @@ def test_detectors_of_other_kinds(kind: str) -> None:
     found = pn.Session(program).run({"image": photographs[0].numpy()})
     assert len(found["scores"]) >= 5
     assert len(set(found["labels"].tolist())) > 1
+
+
+@pytest.mark.rotating
+@pytest.mark.filterwarnings("ignore")  # of the exporter
+def test_files_of_the_older_onnx_exporter_are_verified(tmp_path: Path) -> None:
+    model = detectors.detector("retinanet")
+    path = tmp_path / "m.onnx"
+    torch.onnx.export(
+        model,
+        ([detectors.photographs()[0]],),
+        path,
+        dynamo=False,
+        opset_version=17,
+        input_names=["image"],
+        output_names=["boxes", "scores", "labels"],
+        dynamic_axes={"image": {1: "h", 2: "w"}},
+    )
+    feeds = [{"image": x.numpy()} for x in detectors.photographs()]
+    loaded = pn.load(path, symbols=(pn.Dim("h", 96, 400), pn.Dim("w", 96, 400)))
+    for reference in (None, model):
+        program = loaded.build(examples=feeds, reference=reference)
+        assert program.metadata["verified"].startswith("4 input(s)"), program.metadata["verified"]
+        assert program.metadata["verified.cpu"].startswith("yes"), program.metadata["verified.cpu"]
 
 
 @pytest.mark.parametrize("target", ["vulkan", "softmetal"])

@@ -19,17 +19,19 @@ from pinnace.sources.torch_program import TorchSource, open_torch_archive
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.caches import cached_module
 from pinnace.torch.export import is_exported, is_module
-from pinnace.torch.module_call import uncompiled
+from pinnace.torch.module_call import takes_list, uncompiled
 from pinnace.torch.other_files import other_file, other_format
 
 
 def _call_of(module: Any, example: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments by their names where forward() has these, also as lists and dicts (`images.0`), else in their order."""
+    """Arguments by their names where forward() has these, also as lists and dicts (`images.0`), else in
+    their order."""
     for named in (dict(example), _nested(example)):
         with contextlib.suppress(TypeError):
             inspect.signature(module.forward).bind(**named)
             return (), named
-    return tuple(example.values()), {}
+    values = tuple(example.values())
+    return ((list(values),) if takes_list(module) else values), {}
 
 
 def _nested(example: Mapping[str, Any]) -> dict[str, Any]:

@@ -89,12 +89,16 @@ def module_call(
 
 
 def _is_list_argument(module: torch.nn.Module, example_inputs: Any) -> bool:
-    """Whether a list of arrays is the first argument itself: forward() says that it is a list of tensors, or the module
-    is one of torchvision's detectors, whose forward() need not say it."""
+    """Whether a list of arrays is the first argument itself."""
+    is_list = type(example_inputs) is list and bool(example_inputs) and all(map(is_array, example_inputs))
+    return is_list and takes_list(module)
+
+
+def takes_list(module: torch.nn.Module) -> bool:
+    """Whether the first argument is a list of tensors: forward() says so, or the module is one of torchvision's
+    detectors, whose forward() need not say it."""
     import torch
 
-    if type(example_inputs) is not list or not example_inputs or not all(map(is_array, example_inputs)):
-        return False
     if takes_images(module):
         return True
     try:
@@ -313,5 +317,6 @@ __all__ = [
     "named_dims",
     "one_or_several",
     "own_tensor",
+    "takes_list",
     "uncompiled",
 ]
