@@ -204,6 +204,16 @@ class Residue(nn.Module):
 
 
 @pytest.mark.parametrize("live", [True, False])
+def test_inner_values_of_a_convolution_with_bias_are_computed_in_float64(live: bool) -> None:
+    net, x = nn.Sequential(nn.Conv2d(3, 4, 3), nn.Conv2d(4, 2, 1)).eval(), torch.rand(1, 3, 5, 5)
+    exported = torch.export.export(net, (x,))
+    source: Any = LiveSource(net, TorchSource(exported)) if live else TorchSource(exported)
+    exact = source.float64().layers([x.numpy()], {"0", "1"})
+    assert {name: str(value.dtype) for name, value in exact.items()} == {"0": "float64", "1": "float64"}
+    np.testing.assert_allclose(exact["1"], net.double()(x.double()).detach().numpy(), rtol=1e-12)
+
+
+@pytest.mark.parametrize("live", [True, False])
 def test_inner_rounding_errors_are_held_against_float64(live: bool) -> None:
     """Two right sums in different orders have nothing in common there, but are equally near to the exact value."""
     half, net = torch.randn(16, 512, generator=torch.Generator().manual_seed(2)), Residue()

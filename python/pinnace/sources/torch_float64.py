@@ -157,7 +157,9 @@ def _double_mode(rounding: Rounding | None = None) -> Any:
                 narrow_args, narrow_kwargs = _pytree.tree_map(narrow, (args, kwargs))
                 return _pytree.tree_map(widen, func(*narrow_args, **narrow_kwargs))
 
-    return Double()
+    mode = Double()
+    mode.widen = widen  # for weights, whose types conv2d checks before a mode sees it
+    return mode
 
 
 # Operators of ATen that give elements of what they read, compare them or take them to integers, in any overload.

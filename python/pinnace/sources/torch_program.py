@@ -105,6 +105,8 @@ class TorchSource:
             user = iter(flat)
             for spec in program.graph_signature.input_specs:
                 lifted.append(next(user) if spec.kind.name == "USER_INPUT" else state[spec.target or ""])
+            if widen := getattr(computing, "widen", None):
+                lifted = [widen(value) for value in lifted]
             with computing or contextlib.nullcontext():
                 made = Recorder(program.graph_module).run(*lifted)
             specs = program.graph_signature.output_specs
