@@ -10,7 +10,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
-from pinnace.torch.detection import exportable_detectors, pasted_masks
+from pinnace.torch.detection import NOTE, exportable_detectors, pasted_masks
 from slices import rotating_slice
 from target_problem import problem
 from torch import Tensor, nn
@@ -29,8 +29,11 @@ def images() -> list[dict[str, np.ndarray]]:
 def converted(name: str) -> None:
     """One file for all sizes, held against eager on each photograph, and an int that says how many were found."""
     model = detectors.detector(name)
+    if "rcnn" in name:
+        model.roi_heads.box_roi_pool.scales = None  # as of a module that was never called
     loaded = pn.load(model, [detectors.photographs()[0]], dynamic_shapes=OPEN)
     assert [type(size) for size in loaded.inputs["images.0"].shape] == [int, pn.Dim, pn.Dim]
+    assert (NOTE in loaded.notes) == ("rcnn" in name)
     program = loaded.build(examples=images())
     assert program.metadata["verified"].startswith("4 input(s)"), program.metadata["verified"]
     assert program.metadata["verified.cpu"].startswith("yes"), program.metadata["verified.cpu"]
@@ -146,12 +149,13 @@ def reordered(found: dict[str, Tensor]) -> dict[str, Tensor]:
 def test_changed_detections_are_found() -> None:
     model = detectors.detector("ssdlite")
     program = pn.load(model, [detectors.photographs()[0]], dynamic_shapes=OPEN).build(verify=False)
-    for change, said in (
+    changes = (
         (shifted, "of its longer side"),
         (relabelled, "none of the other's"),
         (rescored, "of its largest value"),
         (shortened, "300 detections for 299"),
-    ):
+    )
+    for change, said in rotating_slice(changes, 0.25, "changes"):
         result = pn.compare(program, Mutated(model, change), images()[:1])
         whys = [row.targets["cpu"].why for row in result.rows if row.output and not row.targets["cpu"].ok]
         assert any(said in why for why in whys), (change, whys)

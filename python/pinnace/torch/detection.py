@@ -24,12 +24,17 @@ _DETECTION = "torchvision.models.detection"
 _TRANSFORM, _HEADS, _PARTS = (f"{_DETECTION}.{name}" for name in ("transform", "roi_heads", "_utils"))
 
 
+NOTE = "scales of feature maps that torchvision infers from sizes at the first call are those of the example's sizes"
+
+
 @contextlib.contextmanager
-def exportable_detectors() -> Iterator[None]:
+def exportable_detectors(notes: list[str] | None = None) -> Iterator[None]:
     """For a block that exports: torchvision's functions, wherever they were imported to, and methods are replaced.
 
-    They are the process's: to be entered within isolated_inference(), of which one block runs at a time.
+    They are the process's: to be entered within isolated_inference(), of which one block runs at a time. notes: is told
+    once if open sizes decide the scales of a pooler.
     """
+    said: list[str] = [] if notes is None else notes
     if _BOXES not in sys.modules:
         yield
         return
@@ -38,7 +43,8 @@ def exportable_detectors() -> Iterator[None]:
         for place, name, made in _FUNCTIONS:
             original = getattr(sys.modules.get(place), name, None)
             if original is not None:
-                functions[id(original)] = functools.wraps(original)(made(original))
+                stands_in = _setup_scales(original, said) if made is _setup_scales else made(original)
+                functions[id(original)] = functools.wraps(original)(stands_in)
         for module in list(sys.modules.values()):
             for name, value in list(vars(module).items()) if isinstance(module, type(sys)) else ():
                 if id(value) in functions:
@@ -134,12 +140,14 @@ def _topk_min(original: Callable[..., Any]) -> Callable[..., Any]:
     return topk_min
 
 
-def _setup_scales(original: Callable[..., Any]) -> Callable[..., Any]:
+def _setup_scales(original: Callable[..., Any], notes: list[str]) -> Callable[..., Any]:
     """A pooler infers the scales of its feature maps at the first call and keeps them: those of the example's sizes."""
 
     def setup_scales(features: Sequence[Tensor], image_shapes: Sequence[Sequence[int]], *rest: Any) -> Any:
         from torch.utils._python_dispatch import _disable_current_modes
 
+        if any(not isinstance(size, int) for shape in image_shapes for size in shape) and NOTE not in notes:
+            notes.append(NOTE)
         shapes = [SimpleNamespace(shape=tuple(map(_example_size, feature.shape))) for feature in features]
         with _disable_current_modes():  # so that the numbers that it computes are no part of the graph
             return original(shapes, [tuple(map(_example_size, shape)) for shape in image_shapes], *rest)
@@ -294,4 +302,4 @@ _METHODS: tuple[tuple[str, str, str, Callable[..., Any]], ...] = (
     (_TRANSFORM, "GeneralizedRCNNTransform", "batch_images", _batch_images),
 )
 
-__all__ = ["exportable_detectors", "pasted_masks", "takes_images"]
+__all__ = ["NOTE", "exportable_detectors", "pasted_masks", "takes_images"]

@@ -79,7 +79,7 @@ def export_module(
             stack.enter_context(packed_as_padded(said))
             stack.enter_context(attention_in_parts())
             stack.enter_context(whole_recurrent())
-            stack.enter_context(exportable_detectors())
+            stack.enter_context(exportable_detectors(said))
             stack.enter_context(torch_said_quietly())
             return torch.export.export(
                 traced, args, kwargs, dynamic_shapes=_torch_dims(shapes), strict=False, **options
