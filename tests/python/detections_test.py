@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -36,8 +37,10 @@ def noise(arrays: Sequence[Array], rng: np.random.Generator) -> list[Array]:
     ]
 
 
-def verdict(got: Sequence[Array], want: Sequence[Array], runs: Sequence[Sequence[Array]] = ()) -> tuple[bool, str, str]:
-    verdicts = judge(GROUP, got, want, BOUNDS, lambda: runs).values()
+def verdict(
+    got: Sequence[Array], want: Sequence[Array], runs: Sequence[Sequence[Array]] = (), group: Group = GROUP
+) -> tuple[bool, str, str]:
+    verdicts = judge(group, got, want, BOUNDS, lambda: runs).values()
     whys, notes = [v.why for v in verdicts if not v.ok], [v.note for v in verdicts if v.note]
     return all(v.ok for v in verdicts), "; ".join(whys), "; ".join(notes)
 
@@ -128,3 +131,19 @@ def test_at_most_a_twentieth_lies_at_thresholds(rng: np.random.Generator) -> Non
     ok, why, _ = verdict([a[:-5] for a in want], want)
     assert not ok
     assert "5 detections at thresholds" in why
+
+
+def test_the_last_of_a_number_that_is_kept_may_be_another(rng: np.random.Generator) -> None:
+    kept = replace(GROUP, thresholds=Thresholds((0.05,), (0.5,), (COUNT,)))
+    want = detected(rng)
+    got = with_row(want, COUNT - 1, 0, f32(500, 500, 530, 530))
+    got = with_row(got, COUNT - 1, 1, want[1][-1] * np.float32(1.0005))
+    ok, why, note = verdict(got, want, group=kept)
+    assert ok, why
+    assert f"at the last of {COUNT} scores" in note
+    assert not verdict(got, want)[0]  # nothing keeps that number
+    assert not verdict(with_row(got, COUNT - 1, 1, want[1][-1] * np.float32(1.01)), want, group=kept)[0]
+    assert not verdict(with_row(want, 5, 0, f32(500, 500, 530, 530)), want, group=kept)[0]  # not the last
+    # What the source's scores move by themselves counts four times.
+    moved = [want[0], want[1] + np.float32(0.004 * want[1][-1]), *want[2:]]
+    assert verdict(with_row(got, COUNT - 1, 1, want[1][-1] * np.float32(1.01)), want, [moved], kept)[0]

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 
-from pinnace.agreement import Agreement, agreement, slice_bound
+from pinnace.agreement import MOVEMENT_FACTOR, Agreement, agreement, slice_bound
 from pinnace.program import NodeInfo, Program
 from pinnace.types import Array
 from pinnace.verify.dataflow import Dataflow
@@ -22,6 +22,8 @@ PARTNER_OVERLAP = 0.9
 # Scores below this part of the largest have the bound of that part, sides of boxes below this part of the largest
 # coordinate likewise: what is left of sums that cancel has their error.
 LEAST_SCORE, LEAST_SIDE = 0.05, 0.01
+# Numbers of kept detections are at least this: smaller ones are columns of boxes.
+FEW_KEPT = 10
 # That part of the detections, and at least so many, may be at a threshold.
 MOST_NAMED, FEW_NAMED = 0.05, 2
 _COMPARING = {"greater", "greater_or_equal", "less", "less_or_equal"}
@@ -33,10 +35,12 @@ class Thresholds:
 
     scores    below which detections are left out.
     overlaps  above which they are suppressed.
+    counts    of the best that are kept.
     """
 
     scores: tuple[float, ...] = ()
     overlaps: tuple[float, ...] = ()
+    counts: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -86,19 +90,23 @@ def groups_of(program: Program, flow: Dataflow) -> list[Group]:
 
 def _thresholds(program: Program, flow: Dataflow, output: str) -> Thresholds:
     constants = {name: float(value) for name, value in _NUMBER.findall(program.text(64))}
-    scores, overlaps = set(), set()
+    counts_of = {name: int(value) for name, value in _COUNT.findall(program.text(64))}
+    scores, overlaps, counts = set(), set(), set()
     for node in _before(flow, flow.value_of(output)):
         if node.op in _COMPARING and len(node.inputs) == 2:
             scores |= {constants[name] for name in node.inputs if name in constants}
         elif node.op == "non_max_suppression":
             overlaps |= {constants[name] for name in node.inputs[3:4] if name in constants}
             scores |= {constants[name] for name in node.inputs[4:5] if name in constants}
-    return Thresholds(tuple(sorted(scores)), tuple(sorted(overlaps)))
+        elif node.op in ("slice", "min"):  # up to a number, or to the smaller of it and how many there are
+            counts |= {counts_of[name] for name in node.inputs[1:3] if counts_of.get(name, 0) >= FEW_KEPT}
+    return Thresholds(tuple(sorted(scores)), tuple(sorted(overlaps)), tuple(sorted(counts)))
 
 
 _NUMBER = re.compile(
     r'^  const %"?((?:\\.|[^"\\\s])+)"? : f32\[1?\] = \{?(-?\d[\d.]*(?:e[-+]?\d+)?)[,}\s]', re.MULTILINE
 )
+_COUNT = re.compile(r'^  const %"?((?:\\.|[^"\\\s])+)"? : i64\[1?\] = \{?(\d+)[,}\s]', re.MULTILINE)
 
 
 def _before(flow: Dataflow, value: str) -> Iterator[NodeInfo]:
@@ -180,18 +188,9 @@ def _size(boxes: Array) -> float:
     return float(finite.max(initial=0.0))
 
 
-@dataclass
-class _Judged:
-    """Verdicts by place, and what they rest on."""
-
-    group: Group
-    bounds: Mapping[str, float]
-    verdicts: dict[int, Agreement] = field(default_factory=dict)
-
-    def refuse(self, place: int, why: str) -> dict[int, Agreement]:
-        passed = Agreement(0.0, 0.0, True, "")
-        failed = Agreement(np.inf, np.inf, False, why)
-        return {p: failed if p == place else self.verdicts.get(p, passed) for p in self.group.places}
+def _refused(group: Group, place: int, why: str) -> dict[int, Agreement]:
+    passed, failed = Agreement(0.0, 0.0, True, ""), Agreement(np.inf, np.inf, False, why)
+    return {p: failed if p == place else passed for p in group.places}
 
 
 def judge(
@@ -208,72 +207,82 @@ def judge(
     """
     mine, theirs = _Rows.of(group, got), _Rows.of(group, want)
     limit = slice_bound(bounds.get(str(want[group.scores].dtype), 0.0))
-    state = _Judged(group, bounds)
-    if any(got[p].dtype != want[p].dtype or got[p].shape[1:] != want[p].shape[1:] for p in group.places):
-        wrong = next(p for p in group.places if got[p].dtype != want[p].dtype or got[p].shape[1:] != want[p].shape[1:])
-        said = f"is {got[wrong].dtype}{list(got[wrong].shape)}, must be {want[wrong].dtype}{list(want[wrong].shape)}"
-        return state.refuse(wrong, said)
+    for p in group.places:
+        if got[p].dtype != want[p].dtype or got[p].shape[1:] != want[p].shape[1:]:
+            said = f"is {got[p].dtype}{list(got[p].shape)}, must be {want[p].dtype}{list(want[p].shape)}"
+            return _refused(group, p, said)
     pairs = partners(theirs, mine)
-    rows, columns = list(pairs), list(pairs.values())
-    runs = _Runs(group, theirs, others)
+    runs, verdicts = _Runs(group, theirs, others), dict[int, Agreement]()
     for place in group.places:
-        verdict = _values(group, place, got[place][columns], want[place][rows], theirs, rows, limit)
-        if not verdict.ok and got[place].dtype.kind in "fV":
-            verdict = runs.arbitrated(place, got[place][columns], want[place][rows], rows, bounds, verdict)
-        state.verdicts[place] = verdict
+        verdict, far = _values(group, place, got[place], want[place], theirs, pairs, limit)
+        if far and got[place].dtype.kind in "fV":
+            verdict = runs.arbitrated(place, got[place], want[place], {row: pairs[row] for row in far}, bounds, verdict)
+        verdicts[place] = verdict
     named = []
-    for own, other, whose in ((theirs, mine, "source"), (mine, theirs, "program")):
-        with_partner = rows if whose == "source" else columns
+    sides = ((theirs, mine, "source", pairs.keys()), (mine, theirs, "program", pairs.values()))
+    for own, other, whose, with_partner in sides:
         for row in sorted(set(range(len(own))) - set(with_partner)):
-            reason = _reason(group, own, other, row, limit) or runs.reason(own, row, whose == "source")
+            reason = _reason(group, own, other, row, limit, 0.0) or runs.reason(own, row, whose == "source")
+            reason = reason or _reason(group, own, other, row, limit, MOVEMENT_FACTOR * runs.movement())
             if not reason:
                 said = f"detection {row} of the {whose} ({own.said(row)}) is none of the other's"
-                return state.refuse(group.boxes, f"{said}: {len(mine)} detections for {len(theirs)}")
+                return _refused(group, group.boxes, f"{said}: {len(mine)} detections for {len(theirs)}")
             named.append(f"{own.said(row)} is the {whose}'s alone: {reason}")
     if len(named) > max(MOST_NAMED * max(len(mine), len(theirs)), FEW_NAMED):
-        return state.refuse(group.boxes, f"{len(named)} detections at thresholds: {'; '.join(named[:4])}")
-    if named and state.verdicts[group.boxes].ok:
-        boxes = state.verdicts[group.boxes]
+        return _refused(group, group.boxes, f"{len(named)} detections at thresholds: {'; '.join(named[:4])}")
+    if named and verdicts[group.boxes].ok:
+        boxes = verdicts[group.boxes]
         note = "; ".join(filter(None, [boxes.note, *named[:4], *([f"{len(named)} in all"] if len(named) > 4 else [])]))
-        state.verdicts[group.boxes] = Agreement(boxes.largest, boxes.relative, True, "", boxes.exact, note)
-    return state.verdicts
+        verdicts[group.boxes] = Agreement(boxes.largest, boxes.relative, True, "", boxes.exact, note)
+    return verdicts
 
 
 def _values(
-    group: Group, place: int, got: Array, want: Array, theirs: _Rows, rows: Sequence[int], limit: float
-) -> Agreement:
-    """Of partners: each row's difference relative to what is large in it."""
+    group: Group, place: int, got: Array, want: Array, theirs: _Rows, pairs: Mapping[int, int], limit: float
+) -> tuple[Agreement, list[int]]:
+    """Of partners, rows of the source to those of the program: each row's difference relative to what is large in it,
+    and the source's rows that are outside of their bounds."""
+    rows, columns = list(pairs), list(pairs.values())
     if want.dtype.kind not in "fV":
-        return agreement(got, want)
-    a, b = got.astype(np.float64), want.astype(np.float64)
-    if not b.size:
-        return Agreement(0.0, 0.0, True, "")
-    with np.errstate(invalid="ignore"):
-        apart = np.abs(a - b)
-    apart = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.nan_to_num(apart, nan=np.inf))
-    furthest = apart.reshape(len(b), -1).max(axis=1)
+        found = agreement(got[columns], want[rows])
+        return found, [] if found.ok else rows
+    if not rows or not want[:1].size:
+        return Agreement(0.0, 0.0, True, ""), []
+    furthest, size = np.array([_apart(got[column], want[row]) for row, column in pairs.items()]).T
     if place == group.boxes:
-        sides = np.maximum(b[:, 2] - b[:, 0], b[:, 3] - b[:, 1])
-        size = np.maximum(sides, LEAST_SIDE * _size(theirs.boxes))
+        sides = np.maximum(theirs.boxes[:, 2] - theirs.boxes[:, 0], theirs.boxes[:, 3] - theirs.boxes[:, 1])
+        size = np.maximum(sides[rows], LEAST_SIDE * _size(theirs.boxes))
     elif place == group.scores:
-        size = np.maximum(np.abs(b), LEAST_SCORE * float(np.abs(theirs.scores).max(initial=0.0)))
-    else:
-        size = np.abs(b).reshape(len(b), -1).max(axis=1)
+        size = np.maximum(size, LEAST_SCORE * float(np.abs(theirs.scores).max()))
     relative = np.divide(furthest, size, out=np.where(furthest > 0, np.inf, 0.0), where=size > 0)
     worst = int(np.argmax(relative))
-    ok = bool(relative[worst] <= limit)
-    far = f"{relative[worst]:.3g} of its {'longer side' if place == group.boxes else 'largest value'}"
-    why = "" if ok else f"differs by {far} in detection {rows[worst]} ({theirs.said(rows[worst])})"
-    return Agreement(float(furthest.max()), float(relative[worst]), ok, why)
+    far = [row for row, part in zip(rows, relative, strict=True) if not part <= limit]
+    said = f"{relative[worst]:.3g} of its {'longer side' if place == group.boxes else 'largest value'}"
+    why = f"differs by {said} in detection {rows[worst]} ({theirs.said(rows[worst])})" if far else ""
+    return Agreement(float(furthest.max()), float(relative[worst]), not far, why), far
 
 
-def _reason(group: Group, own: _Rows, other: _Rows, row: int, limit: float) -> str:
-    """Why a detection may be there in one program alone, by the numbers of both; empty if for none."""
+def _apart(got: Array, want: Array) -> tuple[float, float]:
+    """Of one detection: the largest difference, infinite where one is not finite and the other another, and the largest
+    magnitude of what is wanted."""
+    a, b = got.astype(np.float64), want.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        apart = np.where((a == b) | (np.isnan(a) & np.isnan(b)), 0.0, np.abs(a - b))
+    return float(np.nan_to_num(apart, nan=np.inf).max()), float(
+        np.abs(b, where=np.isfinite(b), out=np.zeros(b.shape)).max()
+    )
+
+
+def _reason(group: Group, own: _Rows, other: _Rows, row: int, limit: float, moves: float) -> str:
+    """Why a detection may be there in one program alone, by the numbers of both; empty if for none. moves: what scores
+    may differ by beyond their bound."""
     score, largest = own.scores[row], float(np.abs(own.scores).max(initial=0.0))
-    least = limit * max(abs(score), LEAST_SCORE * largest)
+    least = max(limit * max(abs(score), LEAST_SCORE * largest), moves)
     for threshold in group.thresholds.scores:
         if abs(score - threshold) <= least:
             return f"at the score threshold {threshold:.6g}"
+    if len(own) == len(other) and len(own) in group.thresholds.counts and score - other.scores.min() <= least:
+        return f"at the last of {len(own)} scores, {other.scores.min():.6g}"
     if len(other):
         near = overlaps(own.boxes[row : row + 1], other.boxes)[0]
         for threshold in group.thresholds.overlaps:
@@ -301,29 +310,31 @@ class _Runs:
         return self._known
 
     def arbitrated(
-        self, place: int, got: Array, want: Array, rows: Sequence[int], bounds: Mapping[str, float], verdict: Agreement
+        self,
+        place: int,
+        got: Array,
+        want: Array,
+        pairs: Mapping[int, int],
+        bounds: Mapping[str, float],
+        verdict: Agreement,
     ) -> Agreement:
-        """The arbiter's verdict, on those partners that every run of the source has; the others keep theirs."""
+        """The arbiter's verdict on partners that are outside of their bounds: equal only if every run has them."""
         runs = self._runs()
-        if not runs:
-            return verdict
         ways = [partners(self._theirs, run) for _, run in runs]
-        there = [i for i, row in enumerate(rows) if all(row in way for way in ways)]
-        aligned = [outputs[place][[way[rows[i]] for i in there]] for (outputs, _), way in zip(runs, ways, strict=True)]
-        rest = [i for i in range(len(rows)) if i not in set(there)]
-        left = _values(
-            self._group,
-            place,
-            got[rest],
-            want[rest],
-            self._theirs,
-            [rows[i] for i in rest],
-            slice_bound(bounds.get(str(want.dtype), 0.0)),
-        )
-        if not left.ok or not there:
+        if not runs or any(row not in way for row in pairs for way in ways):
             return verdict
-        found = agreement(got[there], want[there], bounds, aligned[0], aligned[1:])
+        aligned = [outputs[place][[way[row] for row in pairs]] for (outputs, _), way in zip(runs, ways, strict=True)]
+        found = agreement(got[list(pairs.values())], want[list(pairs)], bounds, aligned[0], aligned[1:])
         return Agreement(verdict.largest, verdict.relative, True, "", found.exact, found.note) if found.ok else verdict
+
+    def movement(self) -> float:
+        """The most that a score of the source's detections differs by in its other runs."""
+        apart = [0.0]
+        for _, run in self._runs():
+            way = partners(self._theirs, run)
+            rows, columns = list(way), list(way.values())
+            apart.append(float(np.abs(self._theirs.scores[rows] - run.scores[columns]).max(initial=0.0)))
+        return max(apart)
 
     def reason(self, own: _Rows, row: int, sources: bool) -> str:
         """Whether the source itself has that detection in one run and not in another, beside those that are found
