@@ -11,14 +11,14 @@ import pinnace as pn
 import pytest
 import torch
 from pinnace.torch.detection import NOTE, exportable_detectors, pasted_masks
-from slices import rotating_slice
+from slices import all_mode, rotating_slice
 from target_problem import problem
 from torch import Tensor, nn
 
 detectors = pytest.importorskip("detectors")  # before torchvision
 OPEN = {1: pn.Dim("height", 96, 400), 2: pn.Dim("width", 96, 400)}
-# Quick ones; the others run in a third of all runs, and all with everything.
-QUICK = ("faster_rcnn_mobilenet", "ssdlite")
+# In each run; of the others one, and all with everything.
+QUICK = ("ssdlite",)
 
 
 def images() -> list[dict[str, np.ndarray]]:
@@ -50,7 +50,7 @@ def test_a_detector_converts_for_all_sizes_of_images(name: str) -> None:
 
 
 @pytest.mark.rotating
-@pytest.mark.parametrize("name", rotating_slice(sorted(set(detectors.DETECTORS) - set(QUICK)), 1 / 3))
+@pytest.mark.parametrize("name", rotating_slice(sorted(set(detectors.DETECTORS) - set(QUICK)), 1 / 7))
 def test_every_detector_converts_for_all_sizes_of_images(name: str) -> None:
     converted(name)
 
@@ -154,14 +154,15 @@ def test_changed_detections_are_found() -> None:
         (relabelled, "none of the other's"),
         (rescored, "of its largest value"),
         (shortened, "300 detections for 299"),
+        (reordered, ""),  # no fault
     )
-    for change, said in rotating_slice(changes, 0.25, "changes"):
+    for change, said in rotating_slice(changes, 0.2, "changes"):
         result = pn.compare(program, Mutated(model, change), images()[:1])
         whys = [row.targets["cpu"].why for row in result.rows if row.output and not row.targets["cpu"].ok]
-        assert any(said in why for why in whys), (change, whys)
-    assert pn.compare(program, Mutated(model, reordered), images()[:1]).ok
-    result = pn.compare(program, model, images()[1:2])  # exported anew at its size
-    assert result.ok, str(result)
+        assert any(said in why for why in whys) if said else not whys, (change, whys)
+    if all_mode():
+        result = pn.compare(program, model, images()[1:2])  # exported anew at its size
+        assert result.ok, str(result)
 
 
 def boxes_of(count: int, rng: np.random.Generator) -> Tensor:
