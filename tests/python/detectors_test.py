@@ -35,7 +35,10 @@ def converted(name: str) -> None:
     assert [type(size) for size in loaded.inputs["images.0"].shape] == [int, pn.Dim, pn.Dim]
     assert (NOTE in loaded.notes) == ("rcnn" in name)
     program = loaded.build(examples=images())
-    assert program.metadata["verified"].startswith("4 input(s)"), program.metadata["verified"]
+    verified = program.metadata["verified"]
+    if name == "keypoint_rcnn":  # of one class
+        verified = verified.removeprefix("inconclusive: output '0.labels' does not move with the input; ")
+    assert verified.startswith("4 input(s)"), verified
     assert program.metadata["verified.cpu"].startswith("yes"), program.metadata["verified.cpu"]
     session = pn.Session(program)
     for feed in images():
