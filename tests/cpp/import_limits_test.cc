@@ -298,10 +298,11 @@ class TorchLimits : public OnnxTest {
     return text;
   }
   /// A node with one argument of the given JSON.
-  static std::string node(const std::string& target, const std::string& argument, const std::string& output = "y") {
-    return str_cat(R"({"target":"torch.ops.aten.)", target, R"(","name":")", output,
-                   R"(","inputs":[{"name":"size","arg":)", argument, R"(,"kind":1}],"outputs":[{"as_tensor":{"name":")",
-                   output, R"("}}],"metadata":{}})");
+  static std::string node(const std::string& target, const std::string& argument, const std::string& output = "y",
+                          const std::string& name = "size") {
+    return str_cat(R"({"target":"torch.ops.aten.)", target, R"(","name":")", output, R"(","inputs":[{"name":")", name,
+                   R"(","arg":)", argument, R"(,"kind":1}],"outputs":[{"as_tensor":{"name":")", output,
+                   R"("}}],"metadata":{}})");
   }
 };
 
@@ -339,8 +340,42 @@ TEST_F(TorchLimits, ShapesThatArgumentsPromise) {
     SCOPED_TRACE(n);
     bounded("zeros",
             with_program(torch_import::program_of(node("zeros.default", str_cat("{\"as_ints\":[", n, ",2]}")))));
-    bounded("arange", with_program(torch_import::program_of(node("arange.default", str_cat("{\"as_int\":", n, "}")))));
-    bounded("eye", with_program(torch_import::program_of(node("eye.default", str_cat("{\"as_int\":", n, "}")))));
+    const std::string argument = str_cat("{\"as_int\":", n, "}");
+    bounded("arange", with_program(torch_import::program_of(node("arange.default", argument, "y", "end"))));
+    bounded("eye", with_program(torch_import::program_of(node("eye.default", argument, "y", "n"))));
+  }
+}
+
+TEST_F(TorchLimits, BinsAndChannelsThatArgumentsPromise) {
+  const auto tensor = [](const char* name, std::initializer_list<const char*> sizes) {
+    std::string all, steps;
+    for (const char* size : sizes) {
+      all += str_cat(all.empty() ? "" : ",", "{\"as_int\":", size, "}");
+      steps += steps.empty() ? "{\"as_int\":1}" : ",{\"as_int\":1}";
+    }
+    return str_cat(",\"", name, R"(":{"dtype":7,"sizes":[)", all, R"(],"strides":[)", steps,
+                   R"(],"storage_offset":{"as_int":0},"layout":7})");
+  };
+  // Channels of R-FCN's kind are 7 x 7 times a few.
+  for (const auto& [op, channels, bins] : {std::tuple{"ps_roi_align", "0", "4096"},
+                                           {"ps_roi_pool", "0", "4096"},
+                                           {"ps_roi_pool", "1073741824", "1"},
+                                           {"ps_roi_align", "1073741824", "32768"}}) {
+    const std::string input = node("zeros.default", str_cat("{\"as_ints\":[1,", channels, ",1,1]}"), "features");
+    const std::string rois = node("zeros.default", "{\"as_ints\":[1,5]}", "rois");
+    const auto argument = [](const char* name, std::string_view value) {
+      return str_cat(R"({"name":")", name, R"(","arg":)", value, R"(,"kind":1})");
+    };
+    const std::string pool = str_cat(
+        R"({"target":"torch.ops.torchvision.)", op, R"(.default","name":"y","inputs":[)",
+        argument("input", R"({"as_tensor":{"name":"features"}})"), ",",
+        argument("rois", R"({"as_tensor":{"name":"rois"}})"), ",", argument("spatial_scale", R"({"as_float":1.0})"),
+        ",", argument("pooled_height", str_cat("{\"as_int\":", bins, "}")), ",",
+        argument("pooled_width", str_cat("{\"as_int\":", bins, "}")),
+        R"(],"outputs":[{"as_tensor":{"name":"y"}},{"as_tensor":{"name":"z"}}],"metadata":{}})");
+    bounded(op, with_program(torch_import::program_of(
+                    str_cat(input, ",", rois, ",", pool),
+                    tensor("features", {"1", channels, "1", "1"}) + tensor("rois", {"1", "5"}) + tensor("z", {}))));
   }
 }
 

@@ -149,8 +149,13 @@ SensitiveBins sensitive_bins(Call& c) {
   const Dim channels = c.dim(c.tensor("input"), 1);
   if (c.reads(1)) c.fail("the channels that it gives beside its values");
   if (!c.ok()) return bins;
-  const bool fits = bins.rows >= 1 && bins.columns >= 1 && bins.rows <= 4096 && bins.columns <= 4096;
-  if (!fits || !channels.known() || channels.size % (bins.rows * bins.columns) != 0) {
+  // Numbers say which channel each bin reads, and all bins of all channels are computed where one of each counts.
+  constexpr int64_t kMostBins = 4096;
+  if (bins.rows < 1 || bins.columns < 1 || bins.rows > kMostBins / bins.columns) {
+    c.fail(str_cat("bins other than 1 to ", kMostBins), str_cat(bins.rows, " x ", bins.columns));
+    return bins;
+  }
+  if (!channels.known() || channels.size % (bins.rows * bins.columns) != 0) {
     c.fail("channels that are no multiple of the bins", str_cat(bins.rows, " x ", bins.columns));
     return bins;
   }
@@ -207,12 +212,11 @@ void map_ps_roi_pool(Call& c) {
   for (int64_t axis : {2, 3}) before = c.add("cum_sum", {before, c.constant_int(axis)}, {{"exclusive", int64_t{1}}});
   before = c.reshape(before, std::vector<int64_t>{-1});
   // Channel of each bin, counted over all images: [k, channels, rows, columns].
-  std::vector<int64_t> order(static_cast<size_t>(bins.channels * bins.rows * bins.columns));
-  for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(i);
-  const ValueId own = c.reshape(c.constant_ints(order), std::vector<int64_t>{bins.channels, bins.rows, bins.columns});
+  const ValueId count = c.constant_int(bins.channels * bins.rows * bins.columns);
+  const ValueId own = c.reshape(c.add("range", {c.constant_int(0), count, c.constant_int(1)}),
+                                std::vector<int64_t>{bins.channels, bins.rows, bins.columns});
   const ValueId images = c.unsqueeze(c.cast(roi_column(c, rois, 0), DType::kI64), {1, 2, 3});
-  const ValueId channel =
-      c.add("add", {c.add("mul", {images, c.constant_int(static_cast<int64_t>(order.size()))}), own});
+  const ValueId channel = c.add("add", {c.add("mul", {images, count}), own});
   const auto sum = [&](ValueId row, ValueId column) {  // of the elements above and left of it
     const ValueId line = c.add("add", {c.add("mul", {channel, c.size_value(height)}), c.unsqueeze(row, {1, 3})});
     return c.gather(before, c.add("add", {c.add("mul", {line, c.size_value(width)}), c.unsqueeze(column, {1, 2})}), 0);
