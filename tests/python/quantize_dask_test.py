@@ -29,6 +29,7 @@ from pinnace.quantize import calibration, on_workers
 from pinnace.quantize.build import Quantizer
 from pinnace.quantize.samples import Kept, samples_of
 from pinnace.sources.pinnace_program import ProgramSource
+from pinnace.types import custom_ops
 from pinnace.verify import on_workers as compared_on_workers
 from pinnace.verify.error_details import WorstErrors
 from pinnace.verify.verification import Verification
@@ -332,6 +333,37 @@ def test_without_the_package(client: Any, samples: list[Sample], monkeypatch: py
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(pn.Unsupported, match=r"pip install pinnace\[dask\]"):
         cluster.Cluster(client)
+
+
+def register_same() -> None:
+    import pinnace
+
+    if "dask.same" not in pinnace.types.custom_op_names():
+        pinnace.custom_op(
+            "dask.same",
+            lambda inputs, attributes: [(inputs[0][0], inputs[0][1])],
+            lambda arrays, attributes: [arrays[0]],
+        )
+
+
+def test_custom_operators_are_registered_on_each_worker(client: Any) -> None:
+    register_same()
+    text = """graph "g" {
+      input %x : f32[2, 4]
+      const %w : f32[4, 4] = {1,0,0,0, 0,2,0,0, 0,0,1,0, 0,0,0,1}
+      %s : f32[2, 4] = dask.same(%x)
+      %y : f32[2, 4] = mat_mul(%s, %w)
+      output "y" %y
+    }"""
+    ops = [op for op in custom_ops() if op.name == "dask.same"]
+    work = pn.Model(_core.Model.parse(text, ops=ops), None, [], "custom", [], dict)
+    data = [GENERATOR.standard_normal((2, 4)).astype(np.float32) for _ in range(4)]
+    plain = facts(work.build(quantize=pn.Int8(calibration=data), verify=False))
+    options = pn.Int8(calibration=data, client=client)
+    with pytest.raises(pn.Unsupported, match=r"samples 0 to 3: .*dask\.same"):
+        work.build(quantize=options, verify=False)
+    client.run(register_same)
+    assert facts(work.build(quantize=options, verify=False)) == plain
 
 
 def test_a_model_with_states_is_refused(client: Any) -> None:

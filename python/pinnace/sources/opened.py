@@ -24,8 +24,7 @@ from pinnace.torch.other_files import other_file, other_format
 
 
 def _call_of(module: Any, example: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """Arguments by their names where forward() has these, also as lists and dicts (`images.0`), else in
-    their order."""
+    """Arguments by their names where forward() has these, also as lists and dicts (`images.0`), else in their order."""
     for named in (dict(example), _nested(example)):
         with contextlib.suppress(TypeError):
             inspect.signature(module.forward).bind(**named)

@@ -89,8 +89,9 @@ def groups_of(program: Program, flow: Dataflow) -> list[Group]:
 
 
 def _thresholds(program: Program, flow: Dataflow, output: str) -> Thresholds:
-    constants = {name: float(value) for name, value in _NUMBER.findall(program.text(64))}
-    counts_of = {name: int(value) for name, value in _COUNT.findall(program.text(64))}
+    text = program.text(64)
+    constants = {name: float(value) for name, value in _NUMBER.findall(text)}
+    counts_of = {name: int(value) for name, value in _COUNT.findall(text)}
     scores, overlaps, counts = set(), set(), set()
     for node in _before(flow, flow.value_of(output)):
         if node.op in _COMPARING and len(node.inputs) == 2:

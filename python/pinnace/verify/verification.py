@@ -241,8 +241,8 @@ class Verification:
         place: int,
         got: Array,
         allowance: QuantizedAllowance,
-        precision: str = "fp32",
-        beside: Mapping[str, Array] | None = None,
+        precision: str,
+        beside: Mapping[str, Array],
     ) -> Agreement:
         """On one output: bounds of the arithmetic's precision, the arbiter, ties, and what quantisation allows.
 
@@ -252,7 +252,7 @@ class Verification:
         halves = [BOUNDS[half] for half in self.flow.origins(output).halves]
         bounds = {d: max([b, *halves]) for d, b in bounds_of(precision).items()} | self.tolerance
         group = next((g for g in self.groups if place in g.places), None)
-        if group is not None and beside is not None and self._have_rows(group, reference, call, beside):
+        if group is not None and self._have_rows(group, reference, call, beside):
             found = self._detections(group, reference, call, beside, bounds)[place]
             same = got.shape == want.shape and got.dtype == want.dtype
             return allowance.judge(place, got, found, bounds) if same and not found.ok else found
