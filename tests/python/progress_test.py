@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pinnace as pn
 import pytest
-from pinnace import progress
+import torch
+from pinnace import cli, progress
 
 ROOT = Path(__file__).resolve().parents[2]
 CHILD = """
@@ -79,6 +80,14 @@ def test_nothing_is_shown_without_a_terminal(
     with progress.phase("importing"):
         time.sleep(0.2)
     assert capfd.readouterr() == ("", "")
+
+
+def test_a_quiet_command_leaves_the_process_as_it_was(tmp_path: Path) -> None:
+    made = tmp_path / "net.pnc"
+    pn.load(torch.nn.ReLU(), torch.zeros(2)).build().save(made)
+    for path, status in ((made, 0), (tmp_path / "nowhere.pnc", 2)):
+        assert cli.main(["check", str(path), "--quiet"]) == status
+        assert progress.is_shown()
 
 
 def test_phases_end_with_the_exceptions_of_their_work() -> None:

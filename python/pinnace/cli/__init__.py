@@ -18,7 +18,7 @@ from pinnace.cli.output import drop_output, failed
 from pinnace.cli.parser import option_parser, options_of
 from pinnace.files import reason
 from pinnace.log import log_to_stderr
-from pinnace.progress import set_progress
+from pinnace.progress import is_shown, set_progress
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -53,9 +53,13 @@ def _run(arguments: Sequence[str] | None) -> int:
     quiet, verbose = getattr(options, "quiet", False), getattr(options, "verbose", False)
     if level := getattr(options, "log", "info" if verbose else None):
         log_to_stderr(level)
+    shown = is_shown()
     if quiet or level:  # a line that is drawn anew would stand between messages
         set_progress(False)
-    status: int = options.run(options)
+    try:
+        status: int = options.run(options)
+    finally:
+        set_progress(shown)
     if sys.stdout is not None:
         sys.stdout.flush()
     return status
