@@ -75,11 +75,12 @@ def _dynamic(case: str) -> Made:
     return _ours(case, pn.DynamicInt8())
 
 
-def _weights(bits: int, block: int | None) -> Callable[[str], Made]:
+def _weights(bits: int, block: int | None, by_samples: bool = False) -> Callable[[str], Made]:
     def make(case: str) -> Made:
         import pinnace as pn
 
-        return _ours(case, pn.WeightOnly(bits=bits, block=block))
+        samples = cases.feeds(case, "calibration") if by_samples else None
+        return _ours(case, pn.WeightOnly(bits=bits, block=block, calibration=samples, progress=False))
 
     return make
 
@@ -233,6 +234,9 @@ METHODS: dict[str, Method] = {
     "dynamic8": Method("pinnace, `DynamicInt8()`", "", _dynamic, ("digits_cnn", "mobilenet_v2", "minilm")),
     "weights8": Method("pinnace, `WeightOnly(bits=8)`", "", _weights(8, None), _PRODUCTS),
     "weights4": Method(f"pinnace, `WeightOnly(bits=4, block={BLOCK})`", "", _weights(4, BLOCK), _PRODUCTS),
+    "weights4-samples": Method(
+        f"pinnace, `WeightOnly(bits=4, block={BLOCK}, calibration=samples)`", "", _weights(4, BLOCK, True), _PRODUCTS
+    ),
     "onnxruntime": Method("ONNX Runtime, float", "quantize", _onnxruntime),
     "onnxruntime-static": Method("ONNX Runtime, `quantize_static`, QDQ", "quantize", _onnxruntime_static),
     "onnxruntime-dynamic": Method("ONNX Runtime, `quantize_dynamic`", "quantize", _onnxruntime_dynamic),

@@ -1,5 +1,7 @@
-// Quantisation after training: class ValueStatistics, observe(), and the steps of Model as methods.
+// Quantisation after training: classes ValueStatistics and GramMatrix, observe(), and the steps of Model as methods.
 #include <pybind11/stl.h>
+
+#include <variant>
 
 #include <pinnace/model.h>
 #include <pinnace/session.h>
@@ -25,16 +27,16 @@ RangeRule rule_of(const std::string& name) {
 }
 
 using Range = std::pair<double, double>;
-using Observed = std::tuple<int, ValueStatistics*, int>;
+using Observed = std::tuple<int, std::variant<ValueStatistics*, GramMatrix*>, int>;
 
-/// Runs once and adds outputs, where they lie, to statistics.
+/// Runs once and adds outputs, where they lie, to what observes them.
 void observe(Session& session, const py::sequence& arrays, const std::vector<Observed>& observed,
              std::optional<double> timeout, const CancelToken* cancel) {
   const RunOptions options = run_options(timeout, cancel);
   const std::vector<BorrowedArray> borrowed = borrow_inputs(session, arrays);
   std::vector<Tensor> inputs;
   for (const BorrowedArray& b : borrowed) inputs.push_back(b.tensor);
-  for (const auto& [output, statistics, axis] : observed) {
+  for (const auto& [output, observer, axis] : observed) {
     if (output < 0 || static_cast<size_t>(output) >= session.outputs().size()) {
       throw_status(Status(Code::kInvalidArgument, "there is no output " + std::to_string(output)));
     }
@@ -42,8 +44,12 @@ void observe(Session& session, const py::sequence& arrays, const std::vector<Obs
   Status added;
   std::string name;
   const auto add = [&](const Session& ran) {
-    for (const auto& [output, statistics, axis] : observed) {
-      added = statistics->add(ran.output(output), axis);
+    for (const auto& [output, observer, axis] : observed) {
+      if (auto* const* statistics = std::get_if<ValueStatistics*>(&observer)) {
+        added = (*statistics)->add(ran.output(output), axis);
+      } else {
+        added = std::get<GramMatrix*>(observer)->add(ran.output(output));
+      }
       if (!added.ok()) {
         name = ran.outputs()[static_cast<size_t>(output)].name;
         return;
@@ -144,9 +150,25 @@ void add_quantize(py::module_& module) {
             return check(ValueStatistics::from_bytes(std::as_bytes(std::span(text))));
           },
           py::arg("bytes"));
-  module.def("observe", observe, py::arg("session"), py::arg("inputs"), py::arg("observed"),
-             py::arg("timeout") = py::none(), py::arg("cancel") = py::none(),
-             "Runs a session once and adds outputs, (its place, statistics, channel axis or -1) each, where they lie.");
+  py::class_<GramMatrix>(module, "GramMatrix", "X^T X of the rows of one float32 value, over any number of runs.")
+      .def(py::init<>())
+      .def(
+          "add",
+          [](GramMatrix& g, const py::object& array) {
+            const BorrowedArray borrowed = borrow_array(array, "a value");
+            const py::gil_scoped_release release;
+            const Status added = g.add(borrowed.tensor);
+            const py::gil_scoped_acquire acquire;
+            check(added);
+          },
+          py::arg("array"), "Adds the rows of its last dimension.")
+      .def_property_readonly("rows", &GramMatrix::rows)
+      .def_property_readonly("length", &GramMatrix::length);
+  module.def(
+      "observe", observe, py::arg("session"), py::arg("inputs"), py::arg("observed"), py::arg("timeout") = py::none(),
+      py::arg("cancel") = py::none(),
+      "Runs a session once and adds outputs, where they lie: each (its place, ValueStatistics or GramMatrix, channel "
+      "axis or -1).");
   module.def(
       "byte_scale", [](double low, double high) { return byte_scale({low, high}); }, py::arg("low"), py::arg("high"),
       "(scale, zero point) of unsigned bytes that cover the range and 0.");
@@ -174,6 +196,9 @@ void add_quantize(py::module_& module) {
               d["op"] = site.op;
               d["module"] = site.module;
               d["weights"] = site.weights;
+              d["matrix"] = site.matrix;
+              d["rows"] = site.rows;
+              d["length"] = site.length;
               d["why_not_dynamic"] = site.why_not_dynamic;
               rows.append(d);
             }
@@ -183,16 +208,19 @@ void add_quantize(py::module_& module) {
       .def(
           "with_stored_weights",
           [](const Model& m, const std::vector<std::string>& nodes, int bits, int64_t block, bool symmetric,
-             bool dynamic, bool integers, bool passes) {
+             bool dynamic, bool integers, bool passes, const std::vector<std::pair<std::string, GramMatrix*>>& grams) {
             WeightChoices choices{nodes, bits, block, symmetric, dynamic, integers};
             choices.passes = passes;
+            choices.grams.assign(grams.begin(), grams.end());
             return interruptible([&] { return m.with_stored_weights(choices); });
           },
           py::arg("nodes"), py::arg("bits"), py::arg("block"), py::arg("symmetric"), py::arg("dynamic") = false,
-          py::arg("integers") = true, py::arg("passes") = true, KeepsArgument<1>(),
+          py::arg("integers") = true, py::arg("passes") = true,
+          py::arg("grams") = std::vector<std::pair<std::string, GramMatrix*>>(), KeepsArgument<1>(),
           "The model with the weights of these nodes as integers, or, with integers=False, as the floats that they "
           "stand for. dynamic: products round what they multiply, row by row, and are of integers. "
-          "passes: False where quantized() follows.")
+          "passes: False where quantized(), or this again, follows. grams: (node, GramMatrix of the rows that it "
+          "multiplies), to round its weights by.")
       .def(
           "float16_sites",
           [](const Model& m) {

@@ -8,6 +8,7 @@
 
 #include "base/packed.h"
 #include "passes/rewrite.h"
+#include "quantize/carried_rounding.h"
 #include "quantize/rewrite_graph.h"
 
 namespace pinnace {
@@ -35,6 +36,11 @@ std::optional<Lines> lines_of(const Graph& graph, const Node& node) {
   return Lines{columns, rows, 1, columns, 0, false};
 }
 
+/// Rows that are gathered begin with a whole byte.
+int stored_bits(const Lines& lines, int bits) {
+  return lines.gathered && lines.length * bits % 8 != 0 ? 8 : bits;
+}
+
 /// Sums of so many products of bytes fit into an int32.
 constexpr int64_t kMostSummed = ((int64_t{1} << 31) - 1) / (255 * 127);
 
@@ -53,21 +59,21 @@ std::string why_not_dynamic(const Graph& graph, const Node& node, const Lines& l
   return factor("alpha") == 1 && factor("beta") == 1 ? "" : "its sums are scaled";
 }
 
-/// What a block of numbers becomes: q in [low, high], real = (q - zero) * scale.
-struct BlockScale {
-  float scale = 1;
-  int32_t zero = 0;
-};
+/// Whether a product's weights multiply rows of what it reads.
+bool multiplies_rows(const Graph& graph, const Node& node, const Lines& lines) {
+  if (lines.gathered || node.inputs[0] == kNoValue || int_or(node, "trans_a", 0) != 0) return false;
+  const Value& x = graph.value(node.inputs[0]);
+  return !x.constant && x.type.dtype == DType::kF32 && !x.type.quantized() && x.type.rank() >= 1;
+}
 
 /// The scale with the least square error, of some between 0.7 and 1 times what the largest number needs, and of what
 /// each becomes where its integers are kept and the scale is fitted to them.
-template <class Number>
-BlockScale scale_of(int64_t count, Number number, int low, int high, bool symmetric) {
+RoundingStep step_of(std::span<const double> numbers, int low, int high, bool symmetric) {
   double least = 0, most = 0;
-  for (int64_t i = 0; i < count; ++i) least = std::min(least, number(i)), most = std::max(most, number(i));
+  for (const double x : numbers) least = std::min(least, x), most = std::max(most, x);
   if (symmetric) most = std::max(most, -least), least = -most;
   if (!(most > least)) return {};
-  BlockScale best;
+  RoundingStep best;
   double best_error = INFINITY;
   for (int tenth = 0; tenth <= 15; ++tenth) {
     const double part = 1 - 0.02 * tenth;
@@ -81,8 +87,7 @@ BlockScale scale_of(int64_t count, Number number, int low, int high, bool symmet
       const auto by = static_cast<double>(s);
       double error = 0;
       products = squares = 0;
-      for (int64_t i = 0; i < count; ++i) {
-        const double x = number(i);
+      for (const double x : numbers) {
         const double q = std::clamp(std::nearbyint(x / by) + zero, static_cast<double>(low), static_cast<double>(high));
         const double off = (q - zero) * by - x;
         error += off * off;
@@ -112,6 +117,7 @@ class Storing {
       return invalid("products of integers take weights of 8 bits, symmetric, with one scale for each column");
     }
     std::unordered_set<std::string_view> chosen(choices_.nodes.begin(), choices_.nodes.end());
+    PINNACE_TRY(take_grams(chosen));
     // In the order of the graph: products that share rows share what the first of them makes of these.
     for (Node* node : rewrite_.nodes()) {
       if (chosen.erase(node->name) == 0) continue;
@@ -145,10 +151,32 @@ class Storing {
     return {};
   }
 
+  /// Gram matrices by the matrix that multiplies their rows.
+  Status take_grams(const std::unordered_set<std::string_view>& chosen) {
+    std::unordered_map<std::string_view, const GramMatrix*> left;
+    for (const auto& [name, gram] : choices_.grams) {
+      if (!chosen.contains(name)) return invalid("a Gram matrix is of node '", name, "', which is not chosen");
+      left.emplace(name, gram);
+    }
+    for (const auto& node : graph_.nodes) {
+      const auto found = left.find(node->name);
+      if (found == left.end()) continue;
+      const auto lines = lines_of(graph_, *node);
+      if (!lines || !multiplies_rows(graph_, *node, *lines))
+        return invalid("node '", node->name, "' (", node->op, ") multiplies no rows");
+      if (found->second->length() != lines->length) {
+        return invalid("node '", node->name, "' multiplies rows of ", lines->length,
+                       " elements, its Gram matrix is of ", found->second->length());
+      }
+      grams_[Key{node->inputs[1], lines->axis, false}].push_back(found->second);
+      left.erase(found);
+    }
+    return {};
+  }
+
   /// Integers, scales and zero points (none where symmetric) as constants.
   Result<std::vector<ValueId>> stored(const Node& node, ValueId from, const Lines& lines) {
-    // Elements of fewer than 8 bits cannot be gathered.
-    const int bits = lines.gathered ? 8 : choices_.bits;
+    const int bits = stored_bits(lines, choices_.bits);
     const bool symmetric = choices_.symmetric;
     // Of 16 integers, one without its opposite is worth using; of 256 it is not, and products of bytes overflow by it.
     const int low = symmetric ? (bits == 8 ? -127 : -8) : 0, high = symmetric ? (1 << (bits - 1)) - 1 : (1 << bits) - 1;
@@ -167,25 +195,44 @@ class Storing {
     const DType dtype = bits == 8 ? (symmetric ? DType::kI8 : DType::kU8) : (symmetric ? DType::kI4 : DType::kU4);
     std::vector<float> scales(static_cast<size_t>(lines.lines * blocks));
     std::vector<uint8_t> zeros(scales.size()), integers(static_cast<size_t>(all));
-    for (int64_t line = 0; line < lines.lines; ++line) {
-      for (int64_t b = 0; b < blocks; ++b) {
-        const int64_t first = b * block, count = std::min(block, lines.length - first);
-        const auto place = [&](int64_t i) { return line * lines.line_step + (first + i) * lines.step; };
-        const auto made_at = [&](int64_t i) {
-          return static_cast<size_t>(columns ? (first + i) * lines.lines + line : place(i));
-        };
-        const BlockScale s =
-            scale_of(count, [&](int64_t i) { return static_cast<double>(w[place(i)]); }, low, high, symmetric);
-        // Scales lie as the weights do, with the line divided.
-        const int64_t at = lines.axis == 1 ? line * blocks + b : b * lines.lines + line;
-        scales[static_cast<size_t>(at)] = s.scale;
-        zeros[static_cast<size_t>(at)] = static_cast<uint8_t>(s.zero);
-        for (int64_t i = 0; i < count; ++i) {
-          const double q = std::nearbyint(static_cast<double>(w[place(i)]) / static_cast<double>(s.scale)) + s.zero;
-          const auto integer = static_cast<int32_t>(std::clamp(q, static_cast<double>(low), static_cast<double>(high)));
-          integers[made_at(i)] = static_cast<uint8_t>(integer);
-          // As dequantize_linear has it.
-          if (!choices_.integers) floats[made_at(i)] = static_cast<float>(integer - s.zero) * s.scale;
+    std::optional<CarriedRounding> carried;
+    if (const auto grams = grams_.find(Key{from, lines.axis, lines.gathered}); grams != grams_.end()) {
+      PINNACE_ASSIGN(carried, CarriedRounding::create(grams->second));
+    }
+    constexpr int64_t kTogether = CarriedRounding::kLines;
+    std::vector<double> weights(static_cast<size_t>(kTogether * lines.length));
+    std::vector<RoundingStep> steps(static_cast<size_t>(kTogether * blocks));
+    std::vector<int32_t> rounded(weights.size());
+    for (int64_t start = 0; start < lines.lines; start += kTogether) {
+      const int64_t together = std::min(kTogether, lines.lines - start);
+      for (int64_t k = 0; k < together; ++k) {
+        const int64_t line = start + k;
+        double* own = weights.data() + k * lines.length;
+        for (int64_t i = 0; i < lines.length; ++i) {
+          own[i] = static_cast<double>(w[line * lines.line_step + i * lines.step]);
+        }
+        for (int64_t b = 0; b < blocks; ++b) {
+          const int64_t first = b * block, count = std::min(block, lines.length - first);
+          const RoundingStep s = step_of({own + first, static_cast<size_t>(count)}, low, high, symmetric);
+          steps[static_cast<size_t>(k * blocks + b)] = s;
+          // Scales lie as the weights do, with the line divided.
+          const int64_t at = lines.axis == 1 ? line * blocks + b : b * lines.lines + line;
+          scales[static_cast<size_t>(at)] = s.scale;
+          zeros[static_cast<size_t>(at)] = static_cast<uint8_t>(s.zero);
+        }
+      }
+      const RoundedLines group{together, lines.length, block, low, high, weights, steps, rounded};
+      carried ? carried->round(group) : round_to_nearest(group);
+      for (int64_t k = 0; k < together; ++k) {
+        const int64_t line = start + k;
+        for (int64_t i = 0; i < lines.length; ++i) {
+          const auto at =
+              static_cast<size_t>(columns ? i * lines.lines + line : line * lines.line_step + i * lines.step);
+          const int32_t integer = rounded[static_cast<size_t>(k * lines.length + i)];
+          integers[at] = static_cast<uint8_t>(integer);
+          if (choices_.integers) continue;
+          const RoundingStep& s = steps[static_cast<size_t>(k * blocks + i / block)];
+          floats[at] = static_cast<float>(integer - s.zero) * s.scale;  // as dequantize_linear has it
         }
       }
     }
@@ -198,11 +245,17 @@ class Storing {
     Shape by_block = shape;
     by_block[static_cast<size_t>(lines.axis)] = blocks;
     if (columns) by_block = {lines.lines};
-    PINNACE_ASSIGN(made.emplace_back(), packed(str_cat(name, ".int", bits), dtype, shape, integers));
+    const bool halves = lines.gathered && bits == 4;
+    if (halves) {
+      PINNACE_ASSIGN(made.emplace_back(), half_bytes(str_cat(name, ".int4"), shape, integers, low));
+    } else {
+      PINNACE_ASSIGN(made.emplace_back(), packed(str_cat(name, ".int", bits), dtype, shape, integers));
+    }
     PINNACE_ASSIGN(made.emplace_back(),
                    graph_.add_constant_of<float>(str_cat(name, ".scales"), DType::kF32, by_block, scales));
     if (!symmetric) {
-      PINNACE_ASSIGN(made.emplace_back(), packed(str_cat(name, ".zero_points"), dtype, by_block, zeros));
+      PINNACE_ASSIGN(made.emplace_back(),
+                     packed(str_cat(name, ".zero_points"), halves ? DType::kU8 : dtype, by_block, zeros));
     }
     if (columns) {
       std::vector<int32_t> sums(static_cast<size_t>(lines.lines));
@@ -229,6 +282,17 @@ class Storing {
       }
     }
     return graph_.add_constant(name, type, Constant::of(std::move(bytes)));
+  }
+
+  /// Two numbers, less the lowest, in each byte of a row: gather takes bytes, and no elements of 4 bits.
+  Result<ValueId> half_bytes(const std::string& name, Shape shape, const std::vector<uint8_t>& elements, int low) {
+    std::vector<uint8_t> bytes(elements.size() / 2);
+    const auto number = [&](size_t i) { return (elements[i] - low) & 15; };
+    for (size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] = static_cast<uint8_t>(number(2 * i) | number(2 * i + 1) << 4);
+    }
+    shape.back() = shape.back().size / 2;
+    return graph_.add_constant_of<uint8_t>(name, DType::kU8, std::move(shape), bytes);
   }
 
   int64_t block_of(int64_t length) const { return choices_.block ? std::min(choices_.block, length) : length; }
@@ -344,10 +408,58 @@ class Storing {
       rows.push_back(
           rewrite_.insert_before(node, "gather", {made[i], indices}, {}, std::move(type), str_cat(name, kSuffix[i])));
     }
+    if (graph_.value(made[0]).type.shape[1].size != length) {
+      PINNACE_ASSIGN(rows[0], numbers_of_halves(node, rows[0], result.shape, name));
+      if (rows.size() == 2) {
+        PINNACE_ASSIGN(rows.emplace_back(), eights(node, rows[1], name));
+      }
+    }
     rewrite_.replace(node, "dequantize_linear", std::move(rows),
                      {{"axis", static_cast<int64_t>(result.rank() - 1)}, {"block_size", block_of(length)}},
                      node.source);
     return {};
+  }
+
+  /// half_bytes() [..., n / 2] as numbers of the shape [..., n].
+  Result<ValueId> numbers_of_halves(Node& reader, ValueId bytes, const Shape& shape, const std::string& name) {
+    TensorType type = graph_.value(bytes).type;
+    const auto rank = static_cast<int64_t>(type.rank());
+    const uint8_t mask = 15, four = 4;
+    PINNACE_ASSIGN(const ValueId low_bits,
+                   graph_.add_constant_of<uint8_t>(str_cat(name, ".mask"), DType::kU8, {}, std::span(&mask, 1)));
+    PINNACE_ASSIGN(const ValueId by,
+                   graph_.add_constant_of<uint8_t>(str_cat(name, ".half"), DType::kU8, {}, std::span(&four, 1)));
+    PINNACE_ASSIGN(const ValueId behind,
+                   graph_.add_constant_of<int64_t>(str_cat(name, ".behind"), DType::kI64, {1}, std::span(&rank, 1)));
+    const auto insert = [&](std::string_view op, std::vector<ValueId> inputs, decltype(Node::attrs) attrs,
+                            const char* suffix) {
+      return rewrite_.insert_before(reader, op, std::move(inputs), std::move(attrs), type, str_cat(name, suffix));
+    };
+    ValueId low = insert("bitwise_and", {bytes, low_bits}, {}, ".low_halves");
+    ValueId high = insert("bit_shift", {bytes, by}, {{"direction", std::string("RIGHT")}}, ".high_halves");
+    type.shape.emplace_back(1);
+    low = insert("unsqueeze", {low, behind}, {}, ".low_column");
+    high = insert("unsqueeze", {high, behind}, {}, ".high_column");
+    type.shape.back() = 2;
+    const ValueId pairs = insert("concat", {low, high}, {{"axis", rank}}, ".pairs");
+    std::vector<int64_t> sizes(static_cast<size_t>(rank), 0);  // as they are
+    sizes.back() = shape.back().size;
+    PINNACE_ASSIGN(const ValueId to,
+                   graph_.add_constant_of<int64_t>(str_cat(name, ".row_shape"), DType::kI64, {rank}, sizes));
+    type.shape = shape;
+    return insert("reshape", {pairs, to}, {}, ".numbers");
+  }
+
+  /// The zero points of symmetric numbers of half_bytes(), of the shape of the scales.
+  Result<ValueId> eights(Node& reader, ValueId scales, const std::string& name) {
+    const TensorType scale_type = graph_.value(scales).type;
+    const uint8_t eight = 8;
+    PINNACE_ASSIGN(const ValueId one,
+                   graph_.add_constant_of<uint8_t>(str_cat(name, ".eight"), DType::kU8, {}, std::span(&eight, 1)));
+    const TensorType sizes{DType::kI64, {static_cast<int64_t>(scale_type.rank())}, nullptr};
+    const ValueId shape = rewrite_.insert_before(reader, "shape", {scales}, {}, sizes, str_cat(name, ".scale_sizes"));
+    return rewrite_.insert_before(reader, "expand", {one, shape}, {}, {DType::kU8, scale_type.shape, nullptr},
+                                  str_cat(name, ".zero_points"));
   }
 
   struct Key {
@@ -365,6 +477,7 @@ class Storing {
   Rewrite rewrite_;
   const WeightChoices& choices_;
   std::unordered_map<Key, std::vector<ValueId>, KeyHash> stored_;
+  std::unordered_map<Key, std::vector<const GramMatrix*>, KeyHash> grams_;
   std::unordered_map<ValueId, Rows> rows_;  ///< of values that products multiply
 };
 
@@ -375,7 +488,10 @@ std::vector<WeightSite> find_weight_sites(const Graph& graph) {
   for (const auto& node : graph.nodes) {
     const auto lines = lines_of(graph, *node);
     if (!lines) continue;
+    const bool rows = multiplies_rows(graph, *node, *lines);
     sites.push_back({node->name, node->op, node->source.module, lines->lines * lines->length,
+                     graph.value(node->inputs[lines->gathered ? 0 : 1]).name,
+                     rows ? graph.value(node->inputs[0]).name : "", lines->length,
                      lines->gathered ? "" : why_not_dynamic(graph, *node, *lines)});
   }
   return sites;

@@ -14,7 +14,8 @@ std::vector<WeightSite> find_weight_sites(const Graph& graph);
 
 /// Integers and dequantize_linear in place of the weights of the chosen nodes. kInvalidArgument: a node that is not
 /// there or is no site, bits other than 4 and 8, a block that is no multiple of 8, weights that are not finite; with
-/// `dynamic` a product that has no such form, and choices that do not go with it.
+/// `dynamic` a product that has no such form, and choices that do not go with it; a Gram matrix of rows that are not as
+/// long as those that its node multiplies, or of a node that is not chosen.
 Status store_weights(Graph& graph, const OpTable& ops, const WeightChoices& choices);
 
 }  // namespace pinnace

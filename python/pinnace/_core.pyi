@@ -19,6 +19,7 @@ __all__: list[str] = [
     "DeviceLost",
     "Error",
     "FileError",
+    "GramMatrix",
     "InvalidArgument",
     "Model",
     "NodeProblem",
@@ -450,9 +451,10 @@ class Model:
         dynamic: bool = False,
         integers: bool = True,
         passes: bool = True,
+        grams: collections.abc.Sequence[tuple[str, GramMatrix]] = [],
     ) -> Model:
         """
-        The model with the weights of these nodes as integers, or, with integers=False, as the floats that they stand for. dynamic: products round what they multiply, row by row, and are of integers. passes: False where quantized() follows.
+        The model with the weights of these nodes as integers, or, with integers=False, as the floats that they stand for. dynamic: products round what they multiply, row by row, and are of integers. passes: False where quantized(), or this again, follows. grams: (node, GramMatrix of the rows that it multiplies), to round its weights by.
         """
     @property
     def constants(self) -> list[dict[str, typing.Any]]: ...
@@ -498,6 +500,20 @@ class ValueStatistics:
     def extremes(self) -> tuple[float, float]: ...
     @property
     def samples(self) -> int: ...
+
+class GramMatrix:
+    """
+    X^T X of the rows of one float32 value, over any number of runs.
+    """
+    def __init__(self) -> None: ...
+    def add(self, array: typing.Any) -> None:
+        """
+        Adds the rows of its last dimension.
+        """
+    @property
+    def length(self) -> int: ...
+    @property
+    def rows(self) -> int: ...
 
 def byte_scale(
     low: typing.SupportsFloat | typing.SupportsIndex, high: typing.SupportsFloat | typing.SupportsIndex
@@ -560,13 +576,17 @@ def observe(
     session: Session,
     inputs: collections.abc.Sequence[typing.Any],
     observed: collections.abc.Sequence[
-        tuple[typing.SupportsInt | typing.SupportsIndex, ValueStatistics, typing.SupportsInt | typing.SupportsIndex]
+        tuple[
+            typing.SupportsInt | typing.SupportsIndex,
+            ValueStatistics | GramMatrix,
+            typing.SupportsInt | typing.SupportsIndex,
+        ]
     ],
     timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
     cancel: CancelToken | None = None,
 ) -> None:
     """
-    Runs a session once and adds outputs, (its place, statistics, channel axis or -1) each, where they lie.
+    Runs a session once and adds outputs, where they lie: each (its place, ValueStatistics or GramMatrix, channel axis or -1).
     """
 
 def operators() -> list[dict[str, typing.Any]]:

@@ -292,7 +292,7 @@ def _quantized(
     if isinstance(options, Float16):
         return float16_program(core, options, targets, facts, examples)
     if isinstance(options, WeightOnly | DynamicInt8):
-        return stored_weights_program(core, options, targets, facts, examples)
+        return stored_weights_program(core, options, targets, facts, examples, names)
     return quantized_program(core, options, targets, facts, examples, names)
 
 

@@ -14,7 +14,6 @@ import pinnace as pn
 import pytest
 import torch
 from pinnace import _core, cli
-from pinnace.program import core_of
 from pinnace.quantization import QuantizationReport, QuantizationRow, RangeRow
 from pinnace.quantize.control import fewest_kept
 from pinnace.quantize.errors import relative_error
@@ -405,242 +404,6 @@ def test_statistics_of_a_value() -> None:
     assert again.samples == 4
 
 
-class Language(nn.Module):
-    """An embedding, two linear layers and the embedding again as the head: it is stored once in 8 bits, and in 4 for
-    the head beside the 8 that are gathered."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        torch.manual_seed(9)
-        self.table = nn.Embedding(2000, 64)
-        self.up, self.down = nn.Linear(64, 256), nn.Linear(256, 64)
-
-    def forward(self, ids: Tensor) -> Tensor:
-        x = self.table(ids)
-        x = x + self.down(torch.relu(self.up(x)))
-        y: Tensor = x @ self.table.weight.T
-        return y
-
-
-@pytest.mark.parametrize(
-    ("options", "error", "size"),
-    [
-        (pn.WeightOnly(), 0.01, 0.30),
-        (pn.WeightOnly(block=32), 0.008, 0.34),
-        (pn.WeightOnly(bits=4, block=32), 0.12, 0.42),
-        (pn.WeightOnly(bits=4, block=32, symmetric=False), 0.12, 0.43),
-        (pn.WeightOnly(bits=4), 0.25, 0.38),
-    ],
-)
-def test_weights_alone(options: pn.WeightOnly, error: float, size: float) -> None:
-    ids = torch.arange(12)[None] * 150
-    model = pn.load(Language().eval(), ids, {"ids": {1: pn.Dim("length", 1, 32)}})
-    plain, program = model.build(), model.build(quantize=options)
-    report = program.quantization
-    assert report is not None
-    assert {row.op for row in report.rows if not row.kept_float} >= {"gather", "mat_mul"}
-    assert 0 < max(report.errors.values()) < error, report.errors
-    assert len(program.to_bytes()) < size * len(plain.to_bytes())
-    kernels = [p.kernel for p in pn.Session(program, "cpu").placement if p.op in ("gemm", "mat_mul")]
-    assert len(kernels) == 3
-    assert all("mat_mul_weights" in kernel for kernel in kernels), kernels
-    assert "1 input(s) against the same program with the floats" in program.metadata.verified
-
-
-def test_rows_rounded_at_run_time() -> None:
-    ids = torch.arange(12)[None] * 150
-    model = pn.load(Language().eval(), ids, {"ids": {1: pn.Dim("length", 1, 32)}})
-    plain, program = model.build(), model.build(quantize=pn.DynamicInt8(skip=("down",)))
-    report = program.quantization
-    assert report is not None
-    kept = {row.module: row.reason for row in report.rows if row.op == "mat_mul" and row.kept_float}
-    assert kept == {"down": "skip='down'"}
-    assert 0 < max(report.errors.values()) < 0.02, report.errors
-    assert len(program.to_bytes()) < 0.6 * len(plain.to_bytes())
-    assert "against the same roundings between float operators" in program.metadata.verified
-    again = pn.Program.from_bytes(program.to_bytes())
-    assert again.quantization is not None
-    exact, found = (pn.Session(p, "cpu").run({"ids": ids.numpy()}) for p in (plain, again))
-    for name, value in exact.items():
-        assert relative_error([found[name]], [value]) < 0.02
-
-
-class Mixed(nn.Module):
-    """A constant beyond float16, one that would be 0 in it, a state, an index, and what converts."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        torch.manual_seed(5)
-        self.conv, self.norm = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
-        self.dense = nn.Linear(8, 8)
-
-    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
-        x = torch.relu(self.norm(self.conv(x))).mean((2, 3))
-        x = self.dense(x) + torch.where(x > 1e6, -3e38, 0.0).clamp(min=-1.0)
-        y = x / (x.abs().sum(-1, keepdim=True) + 1e-9)
-        return y, y.argmax(-1)
-
-
-def test_float16() -> None:
-    x = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(1))
-    model = pn.load(Mixed().eval(), x)
-    plain, program = model.build(), model.build(quantize=pn.Float16(skip=("dense",)))
-    report = program.quantization
-    assert report is not None
-    reasons = {row.op: row.reason for row in report.rows if row.kept_float}
-    assert reasons["gemm"] == "skip='dense'"
-    assert any("-3e+38, beyond float16" in row.reason for row in report.rows)
-    assert any("1e-09, beyond float16" in row.reason for row in report.rows)
-    assert not next(row for row in report.rows if row.op == "conv").kept_float
-    assert 0 < max(report.errors.values()) < 5e-3
-    assert "its constants rounded to float16" in program.metadata.verified
-    again = pn.Program.from_bytes(program.to_bytes())
-    assert [str(s.dtype) for s in again.inputs.values()] == ["float32"]
-    assert [str(s.dtype) for s in again.outputs.values()] == ["float32", "int64"]
-    exact, found = (list(pn.Session(p, "cpu").run({"x": x.numpy()}).values()) for p in (plain, again))
-    assert relative_error([found[0]], [exact[0]]) < 5e-3
-    whole = model.build(quantize=pn.Float16())
-    sizes = [sum(c["bytes"] for c in core_of(p).constants if "weight" in c["name"]) for p in (plain, whole)]
-    assert sizes[1] * 2 == sizes[0]
-
-
-def test_float16_of_large_values() -> None:
-    """What reaches beyond float16 on the examples stays float32."""
-
-    class Large(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.a, self.b, self.c = nn.Linear(4, 4), nn.Linear(4, 4), nn.Linear(4, 4)
-            self.a.weight.data.fill_(3e4)
-
-        def forward(self, x: Tensor) -> Tensor:
-            y: Tensor = self.c(self.b(self.a(x)) * 1e-4)
-            return y
-
-    x = torch.ones(2, 4)
-    program = pn.load(Large().eval(), x).build(quantize=pn.Float16())
-    report = program.quantization
-    assert report is not None
-    reasons = {row.module: row.reason for row in report.rows if row.op == "gemm"}
-    assert "reaches 120000 on the examples, beyond float16" in reasons["a"]
-    assert "reaches 120000 on the examples, beyond float16" in reasons["b"]
-    assert reasons["c"] == ""
-
-
-@pytest.mark.parametrize("target", ["vulkan", "softmetal", "nnapi:30"])
-def test_float16_on_other_targets(target: str) -> None:
-    x = torch.randn(2, 3, 8, 8, generator=torch.Generator().manual_seed(2))
-    program = pn.load(Mixed().eval(), x).build(["cpu", target], quantize=pn.Float16())
-    assert str(program.metadata[f"verified.{target}"]).startswith("yes")
-
-
-def test_float16_of_a_state_and_a_planted_fault(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = pn.load(nn.GRU(6, 5, batch_first=True).eval(), torch.randn(1, 4, 6))
-    program = model.build(quantize=pn.Float16())
-    assert program.quantization is not None
-    assert not next(row for row in program.quantization.rows if row.op == "gru").kept_float
-    whole = _core.Model.in_float16
-
-    model = pn.load(nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 4)), torch.randn(3, 16))
-    other = pn.load(nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 4)), torch.randn(3, 16))
-    monkeypatch.setattr(
-        _core.Model,
-        "in_float16",
-        lambda core, nodes, values=True: whole(other._core if values else core, nodes, values),
-    )
-    with pytest.raises(pn.VerificationError, match="on the same values before it"):
-        model.build(quantize=pn.Float16())
-
-
-def test_float16_has_nothing_to_do() -> None:
-    with pytest.raises(pn.Unsupported, match="no node here computes in float32"):
-        pn.load(nn.Flatten(), torch.zeros(2, 3, 4, dtype=torch.int64)).build(quantize=pn.Float16())
-    with pytest.raises(pn.Unsupported, match=r"left out: skip='\*'"):
-        pn.load(nn.Linear(8, 8), torch.zeros(2, 8)).build(quantize=pn.Float16(skip=("*",)))
-    with pytest.raises(pn.InvalidArgument, match="must be"):
-        pn.Float16(skip="all")
-
-
-def test_a_planted_integer_is_found_in_rounded_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The integers of one column are turned round: the check of the integers sees it."""
-    model = pn.load(nn.Sequential(nn.Linear(16, 8), nn.Tanh(), nn.Linear(8, 4)), torch.randn(3, 16))
-    whole = _core.Model.with_stored_weights
-
-    def planted(core: _core.Model, *args: Any, **options: Any) -> _core.Model:
-        made = whole(core, *args, **options)
-        if options.get("integers", True):
-            return whole(core, args[0], 4, 0, True)  # other integers
-        return made
-
-    monkeypatch.setattr(_core.Model, "with_stored_weights", planted)
-    with pytest.raises(pn.VerificationError):
-        model.build(quantize=pn.DynamicInt8())
-
-
-def test_tables_and_layers_left_in_float_are_stored_in_8_bits() -> None:
-    ids = [np.arange(12)[None] * 150 + i for i in range(8)]
-    model = pn.load(Language().eval(), torch.from_numpy(ids[0]), {"ids": {1: pn.Dim("length", 1, 32)}})
-    whole = len(model.build().to_bytes())
-    program = model.build(quantize=pn.Int8(calibration=ids))
-    assert program.quantization is not None
-    rows = {row.op: row for row in program.quantization.rows}
-    assert not rows["gather"].kept_float
-    assert rows["gather"].bytes_before == 4 * rows["gather"].bytes_after == 4 * 2000 * 64
-    assert rows["gather"].error is not None
-    assert 0 < rows["gather"].error < 0.01
-    size = len(program.to_bytes())
-    assert size < 0.55 * whole  # which has the table once: gathered and multiplied by, it is stored twice
-    left = model.build(quantize=pn.Int8(calibration=ids, skip=("table", "gather")))
-    assert len(left.to_bytes()) > size + 2.9 * 2000 * 64
-    assert left.quantization is not None
-    assert {row.reason for row in left.quantization.rows if row.op == "gather"} <= {"skip='table'", "skip='gather'"}
-
-    # Looser than what stored weights cost, tighter than what integers do: weights of what stays in float are stored.
-    error = max(program.quantization.errors.values())
-    controlled = model.build(quantize=pn.Int8(calibration=ids, max_drop=0.7 * error))
-    report = controlled.quantization
-    assert report is not None
-    kept = [row for row in report.rows if row.kept_float and row.bytes_before]
-    assert kept
-    for row in kept:
-        assert row.reason.endswith("; its weights are stored in 8 bits")
-        assert row.bytes_before == 4 * row.bytes_after
-    assert max(report.errors.values()) <= 0.7 * error
-    assert len(controlled.to_bytes()) < 1.2 * size
-    kernels = {p.node: p.kernel for p in pn.Session(controlled, "cpu").placement}
-    assert any("mat_mul_weights" in kernel for kernel in kernels.values()), kernels
-
-    # Tighter than that: the floats themselves.
-    exact = model.build(quantize=pn.Int8(calibration=ids, max_drop=1e-6)).quantization
-    assert exact is not None
-    assert all(row.kept_float and row.bytes_before == row.bytes_after for row in exact.rows)
-
-
-@pytest.mark.parametrize(
-    "options", [{"bits": 3}, {"bits": True}, {"block": 12}, {"block": 0}, {"block": -8}, {"skip": "all"}, {"skip": 3}]
-)
-def test_weight_options_that_are_refused(options: dict[str, Any]) -> None:
-    with pytest.raises(pn.InvalidArgument, match="must be"):
-        pn.WeightOnly(**options)
-
-
-def test_all_sixteen_integers_are_used() -> None:
-    """Weights that are -8 to 7 times a scale lose nothing."""
-    net = nn.Linear(64, 16, bias=False)
-    with torch.no_grad():
-        net.weight.copy_(torch.from_numpy(GENERATOR.permuted(np.tile(np.arange(-8, 8), (16, 4)), axis=1) * 0.25))
-    report = pn.load(net, torch.randn(3, 64)).build(quantize=pn.WeightOnly(bits=4, block=None)).quantization
-    assert report is not None
-    assert max(report.errors.values()) < 1e-6
-
-
-def test_no_weights_to_store() -> None:
-    with pytest.raises(pn.Unsupported, match="no layer here multiplies by"):
-        pn.load(nn.Softmax(-1), torch.zeros(2, 3)).build(quantize=pn.WeightOnly())
-    with pytest.raises(pn.Unsupported, match=r"left out: skip='\*'"):
-        pn.load(nn.Linear(8, 8), torch.zeros(2, 8)).build(quantize=pn.WeightOnly(skip=("*",)))
-
-
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, net: nn.Module, samples: list[dict[str, Any]]) -> Path:
     """The network as a .pt2 file, and folders of samples."""
@@ -678,8 +441,13 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str], samples: 
     assert report is not None
     assert [row.op for row in report.rows if not row.kept_float] == ["gemm"]
     assert max(facts["quantization"]["errors"].values()) <= 0.01
-    assert cli.main(["convert", source, "-o", str(file), "--quantize", "weights4", "--block", "32"]) == 0
+    weights = ["convert", source, "-o", str(file), "--quantize", "weights4", "--block", "32"]
+    assert cli.main(weights) == 0
     assert "weights of 4 bits" in capsys.readouterr().out
+    assert cli.main([*weights, "--calibration", str(folder / "samples"), "--quiet"]) == 0
+    report = pn.Program.open(file).quantization
+    assert report is not None
+    assert report.samples > 0
 
 
 @pytest.mark.parametrize(
@@ -690,7 +458,8 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str], samples: 
         (["--calibration", "samples"], "--calibration: only with --quantize"),
         (["--max-drop", "1", "--skip", "a"], "--max-drop, --skip: only with --quantize"),
         (["--quantize", "int8", "--calibration", "samples", "--block", "8"], "--block: not with --quantize int8"),
-        (["--quantize", "weights8", "--calibration", "samples"], "--calibration: not with --quantize weights8"),
+        (["--quantize", "weights4", "--calibration", "empty"], "calibration has no sample"),
+        (["--quantize", "weights8", "--max-drop", "1%"], "--max-drop: not with --quantize weights8"),
         (["--quantize", "dynamic8", "--block", "32"], "--block: not with --quantize dynamic8"),
         (["--quantize", "float16", "--max-drop", "1%"], "--max-drop: not with --quantize float16"),
         (["--quantize", "dynamic8", "--observer", "mse"], "--observer: not with --quantize dynamic8"),

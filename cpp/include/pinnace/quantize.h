@@ -79,6 +79,33 @@ class ValueStatistics {
   std::unique_ptr<Data> data_;
 };
 
+/// X^T X of rows that products by weights multiply, over any number of runs: by it an error of a rounded weight can be
+/// weighed, and carried to others. One row is added after the other, in float64, so that the bits do not depend on how
+/// rows are grouped into calls, only on their order. Memory: 8 bytes for each pair of a row's elements.
+class GramMatrix {
+ public:
+  GramMatrix();
+  ~GramMatrix();
+  GramMatrix(GramMatrix&&) noexcept;
+  GramMatrix& operator=(GramMatrix&&) noexcept;
+
+  /// Adds the rows, of the last dimension, of a value of one run: float32, dense, rank 1 at least. kInvalidArgument:
+  /// another type, rows of another length than before, an element that is NaN or infinite; kOutOfMemory. Then nothing
+  /// is added.
+  Status add(const Tensor& value);
+
+  /// How many were added.
+  int64_t rows() const;
+  /// Of a row; 0 before the first add().
+  int64_t length() const;
+  /// Sum over all rows of element i times element j.
+  double at(int64_t i, int64_t j) const;
+
+ private:
+  struct Data;
+  std::unique_ptr<Data> data_;
+};
+
 struct QuantizeReadyOptions {
   /// Divides channels of a product's weights by numbers with which it multiplies the next product's, so that the ranges
   /// of channels come closer to each other; the function of both together stays. Source: Nagel et al., "Data-free
@@ -134,12 +161,15 @@ struct QuantizeChoices {
 struct WeightSite {
   std::string name, op, module;
   int64_t weights = 0;
+  std::string matrix;           ///< the value that holds the weights; nodes may share it
+  std::string rows;             ///< the value whose rows the weights multiply; empty: none, or not rows
+  int64_t length = 0;           ///< of such a row, or of one that is gathered
   std::string why_not_dynamic;  ///< why its product cannot be of integers (WeightChoices::dynamic); empty: it can
 };
 
 struct WeightChoices {
   std::vector<std::string> nodes;  ///< of weight sites
-  int bits = 8;                    ///< 8 or 4; rows that are gathered have 8
+  int bits = 8;                    ///< 8 or 4; gathered rows of an odd length have 8
   /// So many weights, along what a product sums or along a gathered row, share a scale: a multiple of 8; 0: all.
   int64_t block = 0;
   bool symmetric = true;  ///< without zero points: signed integers from -127 or -8 on
@@ -149,8 +179,12 @@ struct WeightChoices {
   bool dynamic = false;
   /// False: the floats that the integers stand for, as plain constants. What the integers are compared with.
   bool integers = true;
-  /// False: no pass runs over the result, which quantized() is then called on.
+  /// False: no pass runs over the result, which quantized() or this is then called on.
   bool passes = true;
+  /// By node, of the rows that it multiplies; borrowed for the call. Its weights are rounded so that errors of products
+  /// are small, the scales being what they are: what rounding one weight adds is carried to those that are not rounded
+  /// yet. The weights of other nodes are rounded to the nearest. Weights that several nodes share go by all of theirs.
+  std::vector<std::pair<std::string, const GramMatrix*>> grams;
 };
 
 /// A node that has float32 operands.

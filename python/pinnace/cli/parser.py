@@ -75,7 +75,10 @@ def option_parser() -> argparse.ArgumentParser:
             "float16: constants and arithmetic in float16"
         )
         sub.add_argument("--quantize", choices=METHODS, help=text)
-        text = "with int8: samples to run, in order of their names: .npz with all inputs; .npy or images for one input"
+        text = (
+            "with int8, weights8, weights4: samples to run, in order of their names: .npz with all inputs; .npy or "
+            "images for one input"
+        )
         sub.add_argument("--calibration", metavar="FOLDER", help=text)
         text = "with int8: how a value's range follows from the samples (default minmax)"
         sub.add_argument("--observer", choices=OBSERVERS, help=text)

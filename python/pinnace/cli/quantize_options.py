@@ -33,7 +33,7 @@ def quantization_of(options: argparse.Namespace, model: Model) -> Int8 | WeightO
         return None
     samples = ("--calibration", "--observer", "--max-drop")
     no_block = options.quantize in ("dynamic8", "float16")
-    refused = ("--block",) if options.quantize == "int8" else (*samples, "--block") if no_block else samples
+    refused = ("--block",) if options.quantize == "int8" else (*samples, "--block") if no_block else samples[1:]
     if named := [name for name in refused if given[name] is not None]:
         raise _core.InvalidArgument(f"{', '.join(named)}: not with --quantize {options.quantize}")
     if options.quantize == "dynamic8":
@@ -41,7 +41,13 @@ def quantization_of(options: argparse.Namespace, model: Model) -> Int8 | WeightO
     if options.quantize == "float16":
         return Float16(skip=options.skip)
     if options.quantize != "int8":
-        return WeightOnly(bits=4 if options.quantize == "weights4" else 8, block=options.block, skip=options.skip)
+        return WeightOnly(
+            bits=4 if options.quantize == "weights4" else 8,
+            block=options.block,
+            skip=options.skip,
+            calibration=None if options.calibration is None else lambda: folder_samples(options, model),
+            progress=not options.quiet,
+        )
     if options.calibration is None:
         raise _core.InvalidArgument("--quantize int8 needs samples: --calibration FOLDER")
     drop = options.max_drop

@@ -71,14 +71,7 @@ class Int8:
             check_here(self.calibration, "calibration")
         else:
             is_partitioned(self.calibration)
-        if not callable(self.calibration) and not isinstance(self.calibration, Iterable):
-            raise _core.InvalidArgument(
-                f"calibration must be an iterable of samples, or a function that makes one, is "
-                f"{type(self.calibration).__name__}"
-            )
-        if isinstance(self.calibration, (str, bytes, Mapping)):
-            kind = type(self.calibration).__name__
-            raise _core.InvalidArgument(f"calibration must hold samples, with arrays for all inputs; is one {kind}")
+        _check_calibration(self.calibration)
         if self.observer not in OBSERVERS:
             raise _core.InvalidArgument(f"observer must be one of {', '.join(OBSERVERS)}, is {self.observer!r}")
         if not _is_number(self.percentile) or not 50 < self.percentile <= 100:
@@ -111,15 +104,19 @@ class Int8:
 
 @dataclass(frozen=True, kw_only=True)
 class WeightOnly:
-    """Weights as integers that products read as they are, and arithmetic in float: smaller files and less memory,
-    without samples. Products (gemm, mat_mul) by constant matrices are stored so, and tables whose rows are gathered,
-    these always in 8 bits.
+    """Weights as integers that products read as they are, and arithmetic in float: smaller files and less memory.
+    Products (gemm, mat_mul) by constant matrices are stored so, and tables whose rows are gathered, these in 8 bits
+    where a row has an odd length.
 
-    bits       8 or 4.
-    block      so many weights, along what a product sums or along a gathered row, share a scale: 32, 64, 128, any
-               multiple of 8; None: all of them.
-    symmetric  False: with zero points, for weights that lie on one side of 0.
-    skip       as for Int8.
+    bits         8 or 4.
+    block        so many weights, along what a product sums or along a gathered row, share a scale: 32, 64, 128, any
+                 multiple of 8; None: all of them.
+    symmetric    False: with zero points, for weights that lie on one side of 0.
+    skip         as for Int8.
+    calibration  samples, as for Int8: weights of products are rounded so that what the samples multiply them by gives
+                 the least errors of products (GPTQ), rather than each to the nearest. Some dozens will do; they are
+                 kept in memory. None: to the nearest, without samples.
+    progress     as for Int8.
 
     InvalidArgument: a value that is none of these.
     """
@@ -128,9 +125,14 @@ class WeightOnly:
     block: int | None = None
     symmetric: bool = True
     skip: Sequence[str] = ()
+    calibration: Iterable[Any] | Callable[[], Iterable[Any]] | None = None
+    progress: bool = True
 
     def __post_init__(self) -> None:
         """Refuses other values."""
+        if self.calibration is not None:
+            check_here(self.calibration, "calibration")
+            _check_calibration(self.calibration)
         if self.bits not in (4, 8) or isinstance(self.bits, bool):
             raise _core.InvalidArgument(f"bits must be 8 or 4, is {self.bits!r}")
         block = self.block
@@ -176,6 +178,16 @@ class Float16:
     def __post_init__(self) -> None:
         """Refuses other values."""
         _check_skip(self.skip)
+
+
+def _check_calibration(calibration: object) -> None:
+    if not callable(calibration) and not isinstance(calibration, Iterable):
+        raise _core.InvalidArgument(
+            f"calibration must be an iterable of samples, or a function that makes one, is {type(calibration).__name__}"
+        )
+    if isinstance(calibration, (str, bytes, Mapping)):
+        kind = type(calibration).__name__
+        raise _core.InvalidArgument(f"calibration must hold samples, with arrays for all inputs; is one {kind}")
 
 
 def _check_skip(skip: Any) -> None:

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from pinnace import _core
+from pinnace.arrays import input_array
+from pinnace.files import one_line
 from pinnace.log import log
 from pinnace.program import Program, core_of, node_infos
+from pinnace.progress import counted
 from pinnace.quantization import FACT, QuantizationReport, QuantizationRow
 from pinnace.quantize.errors import relative_error
 from pinnace.quantize.options import DynamicInt8, WeightOnly, skip_reason
 from pinnace.quantize.rounded_source import RoundedSource
+from pinnace.quantize.samples import SampleRefused, samples_of
 from pinnace.session import Session
 from pinnace.sources.pinnace_program import ProgramSource
-from pinnace.types import Array
+from pinnace.types import Array, specs_from
 from pinnace.verify.verification import verify_program
+
+# Of the Gram matrices that are in memory together.
+GRAM_BYTES = 256 << 20
+# Elements of a row, beyond which its Gram matrix (2 GiB there) is not made and weights are rounded to the nearest.
+MOST_IN_ROW = 16_384
 
 
 def stored_weights_program(
@@ -26,11 +35,13 @@ def stored_weights_program(
     targets: list[str],
     facts: Mapping[str, str],
     examples: Sequence[Mapping[str, Any]],
+    names: Mapping[str, str],
 ) -> Program:
     """The program with stored weights, held against the same program with the floats that they stand for, and with
     the same roundings of rows where products are of integers.
 
-    core, facts and examples are as quantized_program() of build.py takes them. Unsupported: there is no such layer.
+    core, facts, examples and names are as quantized_program() of build.py takes them. Unsupported: there is no such
+    layer; InvalidArgument: a sample of the calibration.
     """
     nodes = {node.name: node for node in node_infos(core.nodes) if not node.path}
     skipped = {name: why for name, node in nodes.items() if (why := skip_reason(node, options.skip))}
@@ -38,7 +49,7 @@ def stored_weights_program(
     found = core.weight_sites()
     if dynamic:
         skipped |= {site["name"]: site["why_not_dynamic"] for site in found if site["why_not_dynamic"]}
-    sites = {site["name"]: site["weights"] for site in found if site["name"] not in skipped}
+    sites = {site["name"]: site for site in found if site["name"] not in skipped}
     if not sites:
         raise _core.Unsupported(
             "quantize: no layer here multiplies by, or gathers rows of, a constant float32 matrix"
@@ -46,8 +57,21 @@ def stored_weights_program(
         )
     bits = 8 if isinstance(options, DynamicInt8) else options.bits
     block, symmetric = (0, True) if isinstance(options, DynamicInt8) else (options.block or 0, options.symmetric)
-    stored = core.with_stored_weights(list(sites), bits, block, symmetric, dynamic)
-    floats = core.with_stored_weights(list(sites), bits, block, symmetric, dynamic, integers=False)
+    calls, progress = [], False
+    if isinstance(options, WeightOnly) and options.calibration is not None:
+        calls, progress = _calls(core, options, names), options.progress
+    by_samples = list(_groups(sites.values())) if calls else []
+    grouped = {site["name"] for group in by_samples for site in group}
+    left = [name for name in sites if name not in grouped]
+    last = not by_samples
+    stored = core.with_stored_weights(left, bits, block, symmetric, dynamic, passes=last)
+    floats = core.with_stored_weights(left, bits, block, symmetric, dynamic, integers=False, passes=last)
+    for number, group in enumerate(by_samples):
+        last = number == len(by_samples) - 1
+        grams = _gram_matrices(floats, group, calls, progress)
+        chosen = [site["name"] for site in group]
+        stored = stored.with_stored_weights(chosen, bits, block, symmetric, passes=last, grams=grams)
+        floats = floats.with_stored_weights(chosen, bits, block, symmetric, integers=False, passes=last, grams=grams)
     program = Program(stored.build(targets, dict(facts)))
     errors: dict[str, float] = {}
     if examples:
@@ -61,16 +85,80 @@ def stored_weights_program(
     rows = [
         weights_row(
             node,
-            sites.get(name, 0),
-            None if name not in sites else 8 if node.op == "gather" else bits,
+            sites[name]["weights"] if name in sites else 0,
+            None if name not in sites else 8 if node.op == "gather" and sites[name]["length"] % 2 else bits,
             skipped.get(name, "it has no constant float32 matrix"),
         )
         for name, node in nodes.items()
     ]
     method = "products of 8 bits, rows rounded at run time" if dynamic else f"weights of {bits} bits"
-    report = QuantizationReport(rows, method=method, errors=errors)
+    report = QuantizationReport(rows, samples=len(calls), method=method, errors=errors)
     log("info", f"quantised: {report!r}")
     return Program(core_of(program.with_metadata({FACT: report.to_json(ranges=False)})), report)
+
+
+# ---- rounding by samples
+
+
+def _calls(core: _core.Model, options: WeightOnly, names: Mapping[str, str]) -> list[list[Array]]:
+    """The arrays of each call. InvalidArgument: a sample is none, or there is none."""
+    specs = specs_from(core.inputs, core.symbols)
+    try:
+        calls = [
+            [np.array(input_array("a sample", array)) for array in call.arrays]
+            for call in samples_of(options.calibration, specs, names)
+        ]
+    except SampleRefused as refused:
+        raise refused.error() from None
+    if not calls:
+        raise _core.InvalidArgument("calibration has no sample: weights are rounded by what runs on some give")
+    return calls
+
+
+def _gram_matrices(
+    core: _core.Model, sites: Sequence[Mapping[str, Any]], calls: Sequence[Sequence[Array]], shown: bool
+) -> list[tuple[str, Any]]:
+    """(node, GramMatrix of the rows that it multiplies): of those that reach it where the weights before it are rounded
+    already.
+
+    InvalidArgument: a call does not fit the inputs, or a value has an element that is NaN or infinite.
+    """
+    program = Program(core.build(["cpu"], {}))
+    grams = {site["rows"]: _core.GramMatrix() for site in sites}
+    inner = [name for name in grams if name not in program.inputs]
+    session = Session(program, "cpu", keep=inner, plan_cache=2)
+    observed = [(len(program.outputs) + i, grams[name], -1) for i, name in enumerate(inner)]
+    entering = [(i, grams[name]) for i, name in enumerate(program.inputs) if name in grams]
+    with counted("calibrating", shown) as step:
+        for number, arrays in enumerate(calls):
+            try:
+                for place, gram in entering:
+                    gram.add(arrays[place])
+                _core.observe(session._core, arrays, observed)
+            except _core.InvalidArgument as error:
+                raise SampleRefused(number, f": {one_line(error)}").error() from None
+            step()
+    return [(site["name"], grams[site["rows"]]) for site in sites if grams[site["rows"]].length]
+
+
+def _groups(sites: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, Any]]]:
+    """Nodes that multiply rows, in an order of the graph: Gram matrices of GRAM_BYTES, or those of the nodes that share
+    one matrix of weights, which come together."""
+    by_matrix: dict[str, list[Mapping[str, Any]]] = {}
+    for site in sites:
+        if site["rows"] and site["length"] <= MOST_IN_ROW:
+            by_matrix.setdefault(site["matrix"], []).append(site)
+    group: list[Mapping[str, Any]] = []
+    lengths: dict[str, int] = {}
+    for together in by_matrix.values():
+        own = {site["rows"]: site["length"] for site in together}
+        if group and sum(8 * n * n for n in (lengths | own).values()) > GRAM_BYTES:
+            yield group
+            group, lengths = [], {}
+        group += together
+        lengths |= own
+    if group:
+        yield group
 
 
 def errors_of(program: Program, exact: Program, examples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
