@@ -46,7 +46,7 @@ def _mask() -> Any:
 
 
 def _keypoint() -> Any:
-    return detection.KeypointRCNN(_backbone(), num_classes=3, num_keypoints=5, **_SIDES)
+    return detection.KeypointRCNN(_backbone(), num_classes=2, num_keypoints=5, **_SIDES)
 
 
 def _retina() -> Any:

@@ -63,15 +63,15 @@ def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
     return order[torch.tensor(kept, dtype=torch.int64)]
 
 
-def _axis_weights(start: float, bin_size: float, bins: int, samples: int, size: int) -> Tensor:
+def _axis_weights(start: float, bin_size: float, bins: int, samples: int, size: int, dtype: torch.dtype) -> Tensor:
     """[bins, size]: what each cell of one axis adds to each bin, the mean of `samples` linear interpolations.
 
     A sample more than one cell outside adds nothing; one within that margin takes the border cell.
     """
-    weights = torch.zeros(bins, size)
-    step = (torch.arange(samples, dtype=torch.float32) + 0.5) * (bin_size / samples)
-    at = start + torch.arange(bins, dtype=torch.float32)[:, None] * bin_size + step
-    inside = ((at >= -1) & (at <= size)).float() / samples
+    weights = torch.zeros(bins, size, dtype=dtype)
+    step = (torch.arange(samples, dtype=dtype) + 0.5) * (bin_size / samples)
+    at = start + torch.arange(bins, dtype=dtype)[:, None] * bin_size + step
+    inside = ((at >= -1) & (at <= size)).to(dtype) / samples
     at = at.clamp(0, size - 1)
     low = at.floor().long()
     high = (low + 1).clamp(max=size - 1)
@@ -105,8 +105,8 @@ def roi_align(
         samples_x = sampling_ratio if sampling_ratio > 0 else math.ceil(roi_width / pooled_width)
         if samples_y < 1 or samples_x < 1:
             continue  # an empty region has no samples and stays zero
-        rows = _axis_weights(y1, roi_height / pooled_height, pooled_height, samples_y, height).to(input.dtype)
-        cols = _axis_weights(x1, roi_width / pooled_width, pooled_width, samples_x, width).to(input.dtype)
+        rows = _axis_weights(y1, roi_height / pooled_height, pooled_height, samples_y, height, input.dtype)
+        cols = _axis_weights(x1, roi_width / pooled_width, pooled_width, samples_x, width, input.dtype)
         out[r] = rows @ input[int(image)] @ cols.T
     return out
 

@@ -36,6 +36,7 @@ def converted(name: str) -> None:
     assert (NOTE in loaded.notes) == ("rcnn" in name)
     program = loaded.build(examples=images())
     assert program.metadata["verified"].startswith("4 input(s)"), program.metadata["verified"]
+    assert ("; all labels in '0.labels' were 1" in program.metadata["verified"]) == (name == "keypoint_rcnn")
     assert program.metadata["verified.cpu"].startswith("yes"), program.metadata["verified.cpu"]
     session = pn.Session(program)
     for feed in images():

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -199,12 +199,12 @@ def judge(
     got: Sequence[Array],
     want: Sequence[Array],
     bounds: Mapping[str, float],
-    others: Callable[[], Sequence[Sequence[Array]]],
+    others: Callable[[], tuple[Sequence[Array] | None, Sequence[Sequence[Array]]]],
 ) -> dict[int, Agreement]:
     """By place among the outputs, the verdict on one call's detections of one image; `want` are the source's.
 
-    others  further runs of the source: in float64 first, then on inputs that differ by a rounding error. Asked for only
-            where the bounds do not suffice.
+    others  further runs of the source, as ReferenceRun.others() has them; asked for only where the bounds do not
+            suffice.
     """
     mine, theirs = _Rows.of(group, got), _Rows.of(group, want)
     limit = slice_bound(bounds.get(str(want[group.scores].dtype), 0.0))
@@ -213,13 +213,16 @@ def judge(
             said = f"is {got[p].dtype}{list(got[p].shape)}, must be {want[p].dtype}{list(want[p].shape)}"
             return _refused(group, p, said)
     pairs = partners(theirs, mine)
-    runs, verdicts = _Runs(group, theirs, others), dict[int, Agreement]()
+    runs, verdicts = _Runs(group, want, others), dict[int, Agreement]()
+    unsteady: dict[int, str] = {}  # rows of the source whose values are off, and that not each of its runs has
     for place in group.places:
         verdict, far = _values(group, place, got[place], want[place], theirs, pairs, limit)
         if far and got[place].dtype.kind in "fV":
-            verdict = runs.arbitrated(place, got[place], want[place], {row: pairs[row] for row in far}, bounds, verdict)
+            off = {row: pairs[row] for row in far}
+            verdict, rows = runs.arbitrated(place, got[place], off, bounds, verdict)
+            unsteady |= rows
         verdicts[place] = verdict
-    named = []
+    named = [f"values of {theirs.said(row)} differ: {reason}" for row, reason in sorted(unsteady.items())]
     sides = ((theirs, mine, "source", pairs.keys()), (mine, theirs, "program", pairs.values()))
     for own, other, whose, with_partner in sides:
         for row in sorted(set(range(len(own))) - set(with_partner)):
@@ -300,33 +303,45 @@ def _reason(group: Group, own: _Rows, other: _Rows, row: int, limit: float, move
 class _Runs:
     """Further runs of the source, asked for once."""
 
-    def __init__(self, group: Group, theirs: _Rows, ask: Callable[[], Sequence[Sequence[Array]]]) -> None:
-        self._group, self._theirs, self._ask = group, theirs, ask
+    def __init__(
+        self,
+        group: Group,
+        want: Sequence[Array],
+        ask: Callable[[], tuple[Sequence[Array] | None, Sequence[Sequence[Array]]]],
+    ) -> None:
+        self._group, self._want, self._ask = group, want, ask
+        self._theirs = _Rows.of(group, want)
         self._known: list[tuple[Sequence[Array], _Rows]] | None = None
+        self._exact = False  # whether the first is in float64; it is the source's own then
 
     def _runs(self) -> list[tuple[Sequence[Array], _Rows]]:
         if self._known is None:
-            fitting = [run for run in self._ask() if self._group.fits(run)]
+            exact, moved = self._ask()
+            self._exact = exact is not None and self._group.fits(exact)
+            first = exact if exact is not None and self._exact else self._want
+            fitting = [run for run in (first, *moved) if self._group.fits(run)]
             self._known = [(run, _Rows.of(self._group, run)) for run in fitting]
         return self._known
 
     def arbitrated(
-        self,
-        place: int,
-        got: Array,
-        want: Array,
-        pairs: Mapping[int, int],
-        bounds: Mapping[str, float],
-        verdict: Agreement,
-    ) -> Agreement:
-        """The arbiter's verdict on partners that are outside of their bounds: equal only if every run has them."""
-        runs = self._runs()
+        self, place: int, got: Array, pairs: Mapping[int, int], bounds: Mapping[str, float], verdict: Agreement
+    ) -> tuple[Agreement, dict[int, str]]:
+        """The arbiter's verdict on partners that are outside of their bounds, and those rows of the source on which it
+        has none, because a run of the source lacks them."""
+        runs, want = self._runs(), self._want[place]
         ways = [partners(self._theirs, run) for _, run in runs]
-        if not runs or any(row not in way for row in pairs for way in ways):
-            return verdict
-        aligned = [outputs[place][[way[row] for row in pairs]] for (outputs, _), way in zip(runs, ways, strict=True)]
-        found = agreement(got[list(pairs.values())], want[list(pairs)], bounds, aligned[0], aligned[1:])
-        return Agreement(verdict.largest, verdict.relative, True, "", found.exact, found.note) if found.ok else verdict
+        having = {row: sum(row in way for way in ways) for row in pairs}
+        lacked = {row: _decided(n, len(ways)) for row, n in having.items() if n < len(ways)}
+        steady = [row for row in pairs if row not in lacked]
+        passed = Agreement(verdict.largest, verdict.relative, True, "")
+        if not steady:
+            return passed, lacked
+        first, *moved = [run[place][[way[row] for row in steady]] for (run, _), way in zip(runs, ways, strict=True)]
+        exact = first if self._exact else None
+        found = agreement(got[[pairs[row] for row in steady]], want[steady], bounds, exact, moved)
+        if not found.ok:
+            return verdict, {}
+        return replace(passed, exact=found.exact, note=found.note), lacked
 
     def movement(self) -> float:
         """The most that a score of the source's detections differs by in its other runs."""
@@ -346,8 +361,12 @@ class _Runs:
             taken = set(partners(rest, run).values())
             has.append(bool(partners(alone, run.chosen([i for i in range(len(run)) if i not in taken]))))
         if (sources and not all(has)) or (not sources and any(has)):
-            return f"a rounding error decides it in the source too ({sum(has)} of {len(has)} runs have it)"
+            return _decided(sum(has), len(has))
         return ""
+
+
+def _decided(having: int, runs: int) -> str:
+    return f"a rounding error decides it in the source too ({having} of {runs} runs have it)"
 
 
 __all__ = ["Group", "Thresholds", "groups_of", "judge", "overlaps", "partners"]

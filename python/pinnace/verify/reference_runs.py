@@ -70,12 +70,12 @@ class ReferenceRun:
         inputs have one at all. vectors: whether eigenvectors or singular vectors do."""
         return self._judged(got, bounds, lambda steps: steps.outputs[call][place], floats, vectors)
 
-    def others(self, call: int) -> list[Sequence[Array]]:
-        """What the source gives for a call in float64 and on inputs that differ by a rounding error; without float64,
-        its own on such inputs."""
-        exact = [self.exact] if self.exact is not None else []
-        runs = [*exact, *self.moved] if exact else [self.ran, *self.moved_by_itself]
-        return [steps.outputs[call] for steps in runs]
+    def others(self, call: int) -> tuple[Sequence[Array] | None, list[Sequence[Array]]]:
+        """What the source gives for a call in float64, and in float64 on inputs that differ by a rounding error. None,
+        and its own on such inputs, where nothing computes it in float64."""
+        moved = self.moved_by_itself if self.exact is None else self.moved
+        exact = None if self.exact is None else self.exact.outputs[call]
+        return exact, [steps.outputs[call] for steps in moved]
 
     def judge_state(
         self, name: str, got: Array, bounds: Mapping[str, float] = BOUNDS, vectors: bool = False

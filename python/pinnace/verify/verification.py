@@ -86,7 +86,7 @@ def verify_program(
             facts[f"verified.{target}"] = f"no: {one_line(error)}"
             continue
         facts |= work.on(session, target)
-    facts["verified"] = f"{len(examples)} input(s) against {source.description}"
+    facts["verified"] = "; ".join([f"{len(examples)} input(s) against {source.description}", *work.single_labels()])
     ran = any(facts[f"verified.{target}"].startswith("yes") for target in targets)
     doubts = work.doubts() if ran else ["no target ran it here"]
     if doubts:
@@ -358,10 +358,22 @@ class Verification:
     def seen(self) -> dict[str, Seen]:
         """Of each output, what the source gave in all calls so far."""
         found = {}
+        labels = {
+            group.labels for group in self.groups
+        }  # of one class they cannot move; boxes and scores beside them do
         for place, name in enumerate(self.outputs):
             values = [outputs[place] for r in self.references for outputs in r.ran.outputs]
-            found[name] = seen_in(values, self.flow.origins(name).values)
+            found[name] = seen_in(values, place not in labels and self.flow.origins(name).values)
         return found
+
+    def single_labels(self) -> list[str]:
+        """Phrases on outputs with one label, the same for all detections in all calls of the source."""
+        said = []
+        for place in [group.labels for group in self.groups if group.labels is not None]:
+            runs = [outputs[place] for r in self.references for outputs in r.ran.outputs]
+            if len(seen := {int(label) for labels in runs for label in labels.reshape(-1)}) == 1:
+                said.append(f"all labels in {self.outputs[place]!r} were {seen.pop()}")
+        return said
 
     # ---- other sizes
 
