@@ -17,21 +17,13 @@
 // that are not finite and more than 65536 samples per bin and direction are errors. NaN and infinities go through
 // products and sums as IEEE 754 has them. Source: ONNX RoiAlign, opset 22; outside and sampling_ratio_width for
 // NNAPI's.
-#include <algorithm>
-#include <cmath>
+#include "ops/roi_align.h"
 
+#include "base/cancel.h"
 #include "ops/move.h"
 
 namespace pinnace {
 namespace {
-constexpr int64_t kMostSamples = 65536;
-
-/// Samples per bin from top to bottom, or across; 0: as many as the bin needs.
-int64_t sampling_ratio(const NodeView& node, bool across) {
-  const int64_t ratio = node.attr_int("sampling_ratio"), width = node.attr_int("sampling_ratio_width");
-  return across && width != -1 ? width : ratio;
-}
-
 Result<TensorType> roi_align_type(const NodeView& node) {
   const TensorType &x = node.input(0), &rois = node.input(1), &batch = node.input(2);
   const std::string_view transformation = node.attr_string("coordinate_transformation_mode"),
@@ -52,59 +44,14 @@ Result<TensorType> roi_align_type(const NodeView& node) {
     if (node.attr_int(name) < 1) return node.error(name, " ", node.attr_int(name), " is not positive");
   }
   for (const bool across : {false, true}) {
-    const int64_t ratio = sampling_ratio(node, across);
-    if (ratio < 0 || ratio > kMostSamples)
-      return node.error("sampling_ratio ", ratio, " is outside [0,", kMostSamples, "]");
+    const int64_t ratio = roi_sampling_ratio(node, across);
+    if (ratio < 0 || ratio > kMostRoiSamples)
+      return node.error("sampling_ratio ", ratio, " is outside [0,", kMostRoiSamples, "]");
   }
   const std::string_view outside = node.attr_string("outside");
   if (outside != "zero" && outside != "edge") return node.error("outside is '", outside, "', must be zero or edge");
   return TensorType{
       x.dtype, {*count, x.shape[1], node.attr_int("output_height"), node.attr_int("output_width")}, nullptr};
-}
-
-/// Two neighbours of a place along one dimension.
-struct Pair {
-  bool outside = true;
-  int64_t low = 0, high = 0;
-  double weight_low = 0, weight_high = 0;
-};
-template <class F>
-Pair neighbours(F place, int64_t size, bool edge) {
-  if (size == 0) return {};
-  const auto most = static_cast<F>(size);
-  if (edge) place = std::min(place, most);
-  if (!(place >= -1 && place <= most) && !edge) return {};
-  place = std::max(place, F(0));
-  const auto low = std::min(static_cast<int64_t>(place), size - 1);
-  if (low == size - 1) return {false, low, low, 1, 0};
-  const double above = static_cast<double>(place) - static_cast<double>(low);
-  return {false, low, low + 1, 1 - above, above};
-}
-
-/// Start and extent of a box along one direction, and samples per bin.
-template <class F>
-struct Extent {
-  F start, bin;
-  int64_t samples;
-};
-template <class F>
-Result<Extent<F>> extent(const NodeView& node, F first, F last, int64_t bins, int64_t ratio, int64_t box) {
-  const auto scale = static_cast<F>(node.attr_float("spatial_scale"));
-  const bool half = node.attr_string("coordinate_transformation_mode") == "half_pixel";
-  const F start = first * scale - (half ? F(0.5) : F(0)), end = last * scale - (half ? F(0.5) : F(0));
-  const F size = half ? end - start : std::max(end - start, F(1));
-  if (!std::isfinite(size) || !std::isfinite(start))
-    return node.error("box ", box, " from ", first, " to ", last, " is not finite");
-  Extent<F> e{start, size / static_cast<F>(bins), ratio};
-  if (e.samples == 0) {
-    const F samples = std::ceil(e.bin);
-    if (samples > static_cast<F>(kMostSamples)) {
-      return node.error("box ", box, " from ", first, " to ", last, " needs ", samples, " samples per bin, ",
-                        kMostSamples, " are the most");
-    }
-    e.samples = samples > 0 ? static_cast<int64_t>(samples) : 0;
-  }
-  return e;
 }
 
 template <class T>
@@ -114,7 +61,7 @@ Status align(const NodeView& node, const TensorView& x, const TensorView& rois, 
   const bool average = node.attr_string("mode") == "avg";
   const int64_t channels = x.dim(1), height = x.dim(2), width = x.dim(3), rows = y.dim(2), cols = y.dim(3);
   const bool edge = node.attr_string("outside") == "edge";
-  const int64_t ratio_down = sampling_ratio(node, false), ratio_across = sampling_ratio(node, true);
+  const int64_t ratio_down = roi_sampling_ratio(node, false), ratio_across = roi_sampling_ratio(node, true);
   const double samples = static_cast<double>(std::max<int64_t>(1, ratio_down) * std::max<int64_t>(1, ratio_across));
   const double cost = 30 * static_cast<double>(channels * rows * cols) * samples;
   return node.threads().ranges(rois.dim(0), cost, [&](int64_t begin, int64_t end) -> Status {
@@ -125,21 +72,17 @@ Status align(const NodeView& node, const TensorView& x, const TensorView& rois, 
         return node.error("batch index ", image, " of box ", r, " is outside [0,", x.dim(0), ")");
       F corner[4];
       for (int i = 0; i < 4; ++i) corner[i] = static_cast<F>(widen(rois.data<T>()[4 * r + i]));
-      PINNACE_ASSIGN(const Extent<F> across, extent(node, corner[0], corner[2], cols, ratio_across, r));
-      PINNACE_ASSIGN(const Extent<F> down, extent(node, corner[1], corner[3], rows, ratio_down, r));
+      PINNACE_ASSIGN(const RoiExtent<F> across, roi_extent(node, corner[0], corner[2], cols, ratio_across, r));
+      PINNACE_ASSIGN(const RoiExtent<F> down, roi_extent(node, corner[1], corner[3], rows, ratio_down, r));
       for (int64_t c = 0; c < channels; ++c) {
         const T* from = x.data<T>() + (image * channels + c) * height * width;
         for (int64_t row = 0; row < rows; ++row) {
           for (int64_t col = 0; col < cols; ++col) {
             double sum = 0, largest = -std::numeric_limits<double>::infinity();
-            const auto place = [](const Extent<F>& e, int64_t bin, int64_t i) {
-              return e.start + static_cast<F>(bin) * e.bin +
-                     (static_cast<F>(i) + F(0.5)) * e.bin / static_cast<F>(e.samples);
-            };
-            for (int64_t i = 0; i < down.samples; ++i) {
-              const Pair v = neighbours(place(down, row, i), height, edge);
+            for (int64_t i = 0; i < down.samples && !loop_stops(); ++i) {
+              const RoiNeighbours v = roi_neighbours(down.place(row, i), height, edge);
               for (int64_t j = 0; j < across.samples; ++j) {
-                const Pair h = neighbours(place(across, col, j), width, edge);
+                const RoiNeighbours h = roi_neighbours(across.place(col, j), width, edge);
                 double parts[4] = {};
                 if (!v.outside && !h.outside) {
                   const auto at = [&](int64_t a, int64_t b) { return static_cast<double>(widen(from[a * width + b])); };

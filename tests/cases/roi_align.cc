@@ -35,6 +35,18 @@ constexpr Case kCases[] = {
      .attributes = "spatial_scale=0.5, output_height=3, output_width=2, sampling_ratio=2, sampling_ratio_width=0, "
                    "coordinate_transformation_mode=\"output_half_pixel\", outside=\"edge\"",
      .tolerance = {.rel = 1e-5f}, .why = "as NNAPI's ROI_ALIGN"},
+    {.inputs = "f32[2,21,9,11];f32[5,4]{0,0,16,8,2,1,9,15,-9,-4,3,30,1,3,17,14,40,40,50,50};i64{0,1,1,0,1}",
+     .attributes = "spatial_scale=0.5, output_height=3, output_width=4, sampling_ratio=2",
+     .tolerance = {.rel = 1e-5f}, .why = "channels in registers and beside them, boxes partly and wholly outside"},
+    {.inputs = "f32[1,9,6,7];f32[4,4]{-4,-4,9,9,0,0,6,5,2,2,2.5,2.5,5,4,1,1};i64{0,0,0,0}",
+     .attributes = "output_height=2, output_width=3", .tolerance = {.rel = 1e-5f},
+     .why = "samples by the size of boxes: many, some, one, none"},
+    {.inputs = "f32[1,2,3,4]{inf,1,2,3,4,5,6,7,8,9,10,nan,1,2,3,4,5,6,7,8,9,10,11,12};f32[3,4]{1,0,3,2,0,0,2,2,50,0,60,"
+               "2};i64{0,0,0}",
+     .attributes = "output_height=2, output_width=2, sampling_ratio=2", .tolerance = {.rel = 1e-5f},
+     .why = "NaN and infinities count where a sample is"},
+    {.inputs = "f32[1,3,200,3];f32[2,4]{0,0,3,200,0,-300,3,500};i64{0,0}",
+     .attributes = "output_height=2, sampling_ratio=80", .tolerance = {.rel = 1e-5f}, .why = "many samples"},
     {.inputs = "f16[1,2,5,5];f16[2,4] in 0..5;i64{0,0}", .attributes = "output_height=2, output_width=2",
      .why = "half"},
     {.inputs = "f32[1,1,4,4];f32[0,4];i64[0]{}", .expect = "f32[0,1,1,1]{}", .why = "no boxes"},

@@ -175,6 +175,15 @@ TEST(Cancel, NegativeTimeoutsAreRefused) {
   EXPECT_EQ(session.run(inputs.tensors, {}, {}, {.timeout = milliseconds(-1)}).code(), Code::kInvalidArgument);
 }
 
+/// One bin of 3.6e9 samples.
+constexpr const char* kHugeBox = R"(graph "g" {
+  input %x : f32[1,1,8,8]
+  const %box : f32[1,4] = {0,0,60000,60000}
+  const %image : i64[1] = {0}
+  %y = roi_align(%x, %box, %image) {mode="max"}
+  output "y" %y
+})";
+
 struct Long {
   std::string_view name, op, graph;
   int threads;
@@ -197,7 +206,8 @@ INSTANTIATE_TEST_SUITE_P(All, CancelInside,
                                            Long{"Product1", "mat_mul '", kProduct, 1},
                                            Long{"Product2", "mat_mul '", kProduct, 2},
                                            Long{"Convolutions1", "conv '", kConvolutions, 1},
-                                           Long{"Convolutions2", "conv '", kConvolutions, 2}),
+                                           Long{"Convolutions2", "conv '", kConvolutions, 2},
+                                           Long{"HugeBox", "roi_align '", kHugeBox, 1}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 /// Kernels whose work is one task of a single thread.
