@@ -297,7 +297,35 @@ def test_open_sizes_are_verified_at_others() -> None:
     fixed = pn.load(Function(lambda x: x * 2), (torch.randn(4, 6),)).build()
     assert "verified.sizes" not in fixed.metadata
     both = [{"x": np.ones((n, 6), np.float32)} for n in (2, 5)]
+    said = model.build(examples=both).metadata["verified.sizes"]
+    assert said == "yes: also at rows = 1, largest relative difference 0"
+    both.append({"x": np.ones((1, 6), np.float32)})
     assert "verified.sizes" not in model.build(examples=both).metadata
+
+
+def test_what_differs_at_a_size_of_one_is_found() -> None:
+    """torch.export takes an open size for 2 or more, and squeeze() for the others alone."""
+    net, x = Function(lambda x: (x * 2).squeeze()), torch.randn(4, 1, 6)
+    model = pn.load(net, (x,), {"x": {0: pn.Dim("rows", 1, 8)}})
+    with pytest.raises(pn.VerificationError, match=r"at rows = 1: .*\[1, 6\], must be float32\[6\].*Dim\(name, 2"):
+        model.build()
+    program = pn.load(net, (x,), {"x": {0: pn.Dim("rows", 2, 8)}}).build()
+    assert program.metadata["verified.sizes"].startswith("yes: also at rows = 3, ")
+    assert "rows = 1" not in program.metadata["verified.sizes"]
+
+
+def test_sizes_of_one_are_tried_together_then_alone() -> None:
+    x = torch.randn(4, 6)
+    program = built(lambda x: x * 2, x, {0: pn.Dim("rows", 1, 8), 1: pn.Dim("columns", 1, 8)})
+
+    def refuse(x: Array) -> Array:
+        if x.shape == (1, 1) or x.shape[0] == 1:
+            raise pn.InvalidArgument("two rows")
+        return x * 2
+
+    said = verify_program(program, Source(refuse), [{"x": x}], ["cpu"]).metadata["verified.sizes"]
+    assert "; also at columns = 1, largest relative difference 0" in said
+    assert said.endswith("; the source cannot run at rows = 1, columns = 1: two rows")
 
 
 def test_what_differs_at_other_sizes_only_is_found() -> None:
@@ -309,7 +337,7 @@ def test_what_differs_at_other_sizes_only_is_found() -> None:
     assert source.runs == [(4, 6), (4, 6), (3, 6), (3, 6), (3, 6), (3, 6)]  # the last three to see how far it moves
     right = Source(lambda x: x * 2)
     verify_program(program, right, [{"x": x}], ["cpu", "cpu"])
-    assert right.runs == [(4, 6), (4, 6), (3, 6)]  # a second input, other sizes: once, however many targets
+    assert right.runs == [(4, 6), (4, 6), (3, 6), (1, 6)]  # a second input, other sizes: once, however many targets
 
 
 def test_a_source_that_cannot_run_at_other_sizes_is_recorded() -> None:
@@ -323,11 +351,14 @@ def test_a_source_that_cannot_run_at_other_sizes_is_recorded() -> None:
 
     source = Source(refuse)
     facts = verify_program(program, source, [{"x": x}], ["cpu"]).metadata
-    assert facts["verified.sizes"] == "no: the source cannot run at rows = 3, columns = 4: four rows, no others"
+    assert facts["verified.sizes"] == (
+        "no: the source cannot run at rows = 3, columns = 4: four rows, no others; "
+        "the source cannot run at rows = 1: four rows, no others"
+    )
     assert facts["verified.cpu"].startswith("yes")
     assert source.runs[:3] == [(4, 6), (4, 6), (3, 4)]  # sizes together, then others that pass the rules
     assert {(3, 6), (4, 4)} <= set(source.runs[3:])
-    assert len(source.runs) <= 3 + MOST_CHOICES
+    assert len(source.runs) <= 4 + MOST_CHOICES
 
 
 def test_sizes_that_cannot_change_together_change_alone() -> None:

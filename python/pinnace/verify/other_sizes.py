@@ -46,6 +46,19 @@ def _other_size(dim: Dim, size: int, place: int) -> int | None:
     return size - step if size - step >= max(dim.min, 1) else None
 
 
+def sizes_of_one(specs: Sequence[TensorSpec], examples: Sequence[Sequence[Array]]) -> list[str]:
+    """The open dimensions that may be 1 and are in no example."""
+    pairs = [
+        pair
+        for arrays in examples
+        for spec, array in zip(specs, arrays, strict=True)
+        for pair in zip(spec.shape, array.shape, strict=True)
+    ]
+    tried = {dim.name for dim, size in pairs if isinstance(dim, Dim) and size <= 1}
+    dims = {d.name: d for d, _ in pairs if isinstance(d, Dim) and d.name not in tried}
+    return [name for name, dim in dims.items() if dim.min <= 1 and dim.multiple_of == 1]
+
+
 def resized(x: Array, spec: TensorSpec, sizes: Mapping[str, int]) -> Array:
     """The array cut or repeated to the given sizes. Repeated floats become up to 1/64 smaller, since equal ones have no
     order that a sort must keep, unless all are whole numbers, which may stand for something."""
@@ -91,4 +104,4 @@ def _sizes_of(specs: Sequence[TensorSpec], arrays: Sequence[Array]) -> dict[str,
     return {dim.name: size for dim, size in pairs if isinstance(dim, Dim)}
 
 
-__all__ = ["MOST_CHOICES", "other_sizes", "resized", "size_choices"]
+__all__ = ["MOST_CHOICES", "other_sizes", "resized", "size_choices", "sizes_of_one"]

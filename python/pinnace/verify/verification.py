@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -27,7 +27,7 @@ from pinnace.types import Array
 from pinnace.verify import detections
 from pinnace.verify.dataflow import Dataflow
 from pinnace.verify.layer_differences import first_difference
-from pinnace.verify.other_sizes import other_sizes, resized, size_choices
+from pinnace.verify.other_sizes import other_sizes, resized, size_choices, sizes_of_one
 from pinnace.verify.quantized_allowance import QuantizedAllowance
 from pinnace.verify.reference_runs import NUDGE, ReferenceRun
 from pinnace.verify.ties import is_tie, sides_of_pi, tied_value
@@ -378,26 +378,54 @@ class Verification:
     # ---- other sizes
 
     def _at_other_sizes(self, session: Session, target: str) -> str | None:
-        """Holds the program against its source at sizes that no example has: one more run of both.
+        """Holds the program against its source at sizes that no example has, one more run of both, and at sizes of 1,
+        which exporters take no open size for: what they record depends on that.
 
         What to record; None where there are no such sizes. VerificationError: outputs differ, or only the source runs.
         """
         specs = list(self.program.inputs.values())
         wanted = other_sizes(specs, self.examples)
-        refused = ""
-        for part in size_choices(self.program, self.examples[0], wanted):
-            at = ", ".join(f"{name} = {size}" for name, size in part.items())
-            inputs = [resized(x, spec, part) for x, spec in zip(self.examples[0], specs, strict=True)]
+        choices = size_choices(self.program, self.examples[0], wanted)
+        held, refused = self._at_first_of(choices, session, target)
+        ones = [name for name in sizes_of_one(specs, self.examples) if held is None or held[0].get(name) != 1]
+        least = [dict.fromkeys(ones, 1), *({name: 1} for name in ones if len(ones) > 1)] if ones else []
+        held_at_one, refused_at_one = self._at_first_of(least, session, target)
+        said = [f"also at {_sizes_said(sizes)}, {findings}" for sizes, findings in filter(None, (held, held_at_one))]
+        refusals = "; ".join(filter(None, (refused, refused_at_one)))
+        if said:
+            return f"yes: {'; '.join(said)}" + (f"; {refusals}" if refusals else "")
+        return f"no: {refusals}" if refusals else None
+
+    def _at_first_of(
+        self, choices: Iterable[Mapping[str, int]], session: Session, target: str
+    ) -> tuple[tuple[Mapping[str, int], _Findings] | None, str]:
+        """Holds the program against its source at the first sizes that the source runs at: what was found there, None
+        where there are none, and why the source did not run at those before."""
+        specs, refused = list(self.program.inputs.values()), ""
+        for sizes in choices:
+            inputs = [resized(x, spec, sizes) for x, spec in zip(self.examples[0], specs, strict=True)]
             reference = ReferenceRun(self.source, [inputs], self._nudge())
             try:
                 reference.ran  # noqa: B018 (runs it)
             except _core.Error as error:
-                refused = refused or f"the source cannot run at {at}: {one_line(error, 160)}"
+                refused = refused or f"the source cannot run at {_sizes_said(sizes)}: {one_line(error, 160)}"
                 continue
             findings = _Findings()
-            self.hold(session, target, reference, findings, f"at {at}: ")
-            return f"yes: also at {at}, {findings}" + (f"; {refused}" if refused else "")
-        return f"no: {refused}" if refused else None
+            try:
+                self.hold(session, target, reference, findings, f"at {_sizes_said(sizes)}: ")
+            except _core.VerificationError as error:
+                if 1 not in sizes.values():
+                    raise
+                raise _core.VerificationError(
+                    f"{error}; exporters take open sizes for 2 or more: where 1 is not needed, let them begin at 2 "
+                    "(pn.Dim(name, 2, ...)), else convert for 1 alone"
+                ) from error
+            return (sizes, findings), refused
+        return None, refused
+
+
+def _sizes_said(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
 
 
 @dataclass(frozen=True)
