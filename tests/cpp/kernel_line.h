@@ -102,11 +102,20 @@ inline float largest_projection(const BuiltCase& built) {
   return largest;
 }
 
+/// The steepest slope of the activation among attributes as text, by which an error before it may grow.
+inline float steepest_slope(std::string_view attributes) {
+  constexpr std::pair<std::string_view, float> kSteep[] = {
+      {"\"hard_swish\"", 1.5f}, {"\"gelu", 1.13f}, {"\"silu\"", 1.1f}, {"\"mish\"", 1.09f}};
+  for (const auto& [name, slope] : kSteep) {
+    if (attributes.find(name) != std::string_view::npos) return slope;
+  }
+  return 1;
+}
+
 /// What sums of products may differ by, whatever becomes of them afterwards: the part that CpuKernel::precision states
 /// of the largest sum of magnitudes (`exact`: nothing, the operands are numbers of 16 bits; of states a quarter), and
-/// what float32 loses.
-/// Activations steepen it by at most an eighth. Nothing for operators that are no product. kUnsupported: sums of halves
-/// may pass the largest one on the way.
+/// what float32 loses, as far as the activation steepens it. Nothing for operators that are no product. kUnsupported:
+/// sums of halves may pass the largest one on the way.
 inline Result<Tolerance> rounding_of(const CpuKernelLine& line, const BuiltCase& built, bool exact = false) {
   if (line.dtype != DType::kF32 && !on_halves(line)) return Tolerance{};
   const bool recurrent = line.op == "gru" || line.op == "lstm" || line.op == "rnn";
@@ -135,6 +144,8 @@ inline Result<Tolerance> rounding_of(const CpuKernelLine& line, const BuiltCase&
     magnitudes.push_back(std::move(bytes));
   }
   Node plain = built.node();
+  const Attr* activation = plain.attr("activation");
+  const float slope = activation ? steepest_slope(str_cat('"', std::get<std::string>(*activation), '"')) : 1;
   plain.remove_attr("activation");
   plain.remove_attr("activation_params");
   std::vector<TensorType> results;
@@ -152,17 +163,7 @@ inline Result<Tolerance> rounding_of(const CpuKernelLine& line, const BuiltCase&
     if (std::isfinite(sum)) largest = std::max(largest, sum);
   }
   if (on_halves(line) && largest > 6e4f) return unsupported("sums of halves that may overflow");
-  return Tolerance{.abs = largest * (part + 0x1p-23f + line.kernel->error) * 1.125f};
-}
-
-/// The steepest slope of the activation among attributes as text, by which an error before it may grow.
-inline float steepest_slope(std::string_view attributes) {
-  constexpr std::pair<std::string_view, float> kSteep[] = {
-      {"\"hard_swish\"", 1.5f}, {"\"gelu", 1.13f}, {"\"silu\"", 1.1f}, {"\"mish\"", 1.09f}};
-  for (const auto& [name, slope] : kSteep) {
-    if (attributes.find(name) != std::string_view::npos) return slope;
-  }
-  return 1;
+  return Tolerance{.abs = largest * (part + 0x1p-23f + line.kernel->error) * slope};
 }
 
 /// Empty, or how an output differs from the reference's.
