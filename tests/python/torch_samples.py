@@ -11,7 +11,7 @@ import re
 import sys
 import tempfile
 import types
-import unittest
+import unittest.mock
 import warnings
 import zlib
 from collections.abc import Callable, Sequence
@@ -159,7 +159,8 @@ class _Batch(nn.Module):
 
 def operators() -> dict[str, Any]:
     """OpInfo by name, "linalg.norm" or "div.floor_rounding"."""
-    with warnings.catch_warnings():
+    # It forbids the whole process to set flags of torch.backends.
+    with warnings.catch_warnings(), unittest.mock.patch("torch.backends.disable_global_flags"):
         warnings.simplefilter("ignore")
         from torch.testing._internal.common_methods_invocations import op_db
     named = {o.name + ("." + o.variant_test_name if o.variant_test_name else ""): o for o in op_db}
