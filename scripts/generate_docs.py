@@ -182,8 +182,8 @@ def imports_page() -> str:
             "torch is installed and has a decomposition; `Model.notes` says which were. Arithmetic on sizes "
             "(`_operator`, `math`, `torch.sym_*`) is folded or becomes nodes. Tensors are outputs, and so are ints, as "
             "int64 scalars; bools, floats and text are left out with a note. Inputs and outputs are "
-            "named by arguments, keys and fields ([names](using.md#names)). TorchScript is imported in the same way, "
-            "through torch's converter. torchvision's detectors import from the live module "
+            "named by arguments, keys and fields ([names](using.md#names)). TorchScript is imported in the same way "
+            "([below](#torchscript)). torchvision's detectors import from the live module "
             "([detection](detection.md)). Modules whose code reads or writes files, or calls operators of unlisted "
             "packages, are refused with `Unsupported`."
         ),
@@ -197,6 +197,33 @@ def imports_page() -> str:
         "A complex tensor is imported as pairs of real numbers. These operators, views, and operators that only move\n"
         "elements accept them:\n",
         _paragraph(_quoted(rows)),
+        "## TorchScript\n",
+        _paragraph(
+            "Scripted and traced modules, live or in a file that `torch.jit.save` wrote, of any version that torch "
+            "opens. Their graphs are followed step by step while `torch.export` records the operators, so "
+            "`example_inputs`, `dynamic_shapes` and names are those of a module, and `compare()` has their layers."
+        ),
+        _paragraph(
+            "**Imported:** `if`, `while`, `for`, `break`, `return` anywhere, `assert`, `with`; lists, tuples, "
+            "NamedTuples, dicts, optionals, unions, enums, text; functions, methods, classes, interfaces; `fork` and "
+            "`wait`, which run in order; layers of dynamic quantisation, whose products stay on integers; what "
+            "`forward()` sets in attributes, as state. Numbers, flags and text among the arguments are constants of "
+            "the call. Assertions on data are left out."
+        ),
+        _paragraph(
+            "A condition that sizes and constants settle is settled at import, and loops are unrolled up to 2,048 "
+            "iterations. A condition on data, and a loop over an open size, become branches and loops of the program. "
+            "There both ways have to give tensors of one shape and type, numbers, or containers of these of one "
+            "length, and so does each iteration. State that the first call makes starts from zeros, if that gives the "
+            "same results."
+        ),
+        _paragraph(
+            "**Refused:** modules whose code reads or writes files, or calls operators of unlisted packages; lists "
+            "that grow in a loop whose length is not known; dicts with keys that depend on data; objects of classes as "
+            "outputs; a call that runs more than 400,000 operators; lists, dicts and texts of more than 2^20 elements. "
+            "Models that eager quantisation made, with quantised tensors between their layers, have the shapes of the "
+            "example and no control flow."
+        ),
         "## Models that are quantised already\n",
         _paragraph(
             "They are taken as they are: weights are the integers that the source stores, also in the program's "

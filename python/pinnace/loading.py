@@ -24,7 +24,7 @@ from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.sources.torch_module import LiveSource, live_source
 from pinnace.sources.torch_nnapi import NnapiSource
 from pinnace.sources.torch_program import TorchSource, open_torch_archive
-from pinnace.sources.torchscript import ScriptSource
+from pinnace.sources.torchscript import QuantizedScriptSource, script_source
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.caches import cached_module
 from pinnace.torch.collection import without_collection
@@ -50,7 +50,16 @@ from pinnace.torch.module_call import (
 )
 from pinnace.torch.nnapi_module import load_nnapi, nnapi_part
 from pinnace.torch.own_example import file_example, is_placeholder, program_example
-from pinnace.torch.script import export_script, is_packed, is_script, is_script_file, open_script, traced
+from pinnace.torch.script import (
+    export_quantized,
+    has_quantized_steps,
+    interpreted,
+    is_packed,
+    is_script,
+    is_script_file,
+    open_script,
+    traced,
+)
 from pinnace.torch.seeded_random import NOTE, draws_random, seeded
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
 
@@ -74,16 +83,17 @@ def load(
                      torch.export.ExportedProgram, ScriptModule, or the path of a .pt2, .pt (TorchScript), .onnx, .pnc
                      or .json file (an NNAPI model that the host library dumped); also such a file as bytes or open for
                      reading, and onnx.ModelProto.
-    example_inputs   for a module: its positional arguments, or a dict of them by name; for TorchScript: its tensors,
-                     whose shapes become the program's; else arrays for the model's inputs, of their shapes and dtypes,
-                     in order or by name. A single tensor, array, number or list of numbers is the only input; a list of
-                     tensors is the first argument, where that is one (torchvision's detectors: [image]). A module's
-                     arguments may be tuples, lists and dicts, nested ones too; arrays in them become tensors. They are
-                     what build() verifies on, beside one run at other sizes where sizes are open. None:
-                     an ExportedProgram or .pt2 file has the example that it was exported with, if that can be read
-                     without unpickling and fits. What is all zeros or ones in it, and all else, build() makes up.
-    dynamic_shapes   for a module that is not TorchScript, as torch.export takes them, with pn.Dim, or a name, for
-                     dimensions that vary; for a module with one argument also {0: "batch"}, of a list of tensors each.
+    example_inputs   for a module, TorchScript too: its positional arguments, or a dict of them by name; else arrays
+                     for the model's inputs, of their shapes and dtypes, in order or by name. A single tensor, array,
+                     number or list of numbers is the only input; a list of tensors is the first argument, where that is
+                     one (torchvision's detectors: [image]). A module's arguments may be tuples, lists and dicts, nested
+                     ones too; arrays in them become tensors. They are what build() verifies on, beside one run at other
+                     sizes where sizes are open. None: an ExportedProgram or .pt2 file has the example that it was
+                     exported with, if that can be read without unpickling and fits. What is all zeros or ones in it,
+                     and all else, build() makes up.
+    dynamic_shapes   for a module, quantised TorchScript excepted, as torch.export takes them, with pn.Dim, or a name,
+                     for dimensions that vary; for a module with one argument also {0: "batch"}, of a list of tensors
+                     each.
     example_kwargs   for a module: its keyword arguments, by name.
     symbols          ranges for dimensions that a file leaves open, by the name they have there.
     disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each, run on the
@@ -149,9 +159,23 @@ def _no_example(_specs: Mapping[str, TensorSpec]) -> dict[str, Array]:
 def _load_script(
     script: Any, name: str, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any]
 ) -> Model:
-    tensors = _script_examples(example_inputs, dynamic_shapes, kwargs)
-    core, notes, runner = _import_script(script, name, tensors, options)
-    return _model(core, runner, tensors, name, notes)
+    run = None if nnapi_part(script) is not None else interpreted(script)
+    if run is None or has_quantized_steps(run) or _has_quantized(example_inputs):
+        tensors = _script_examples(example_inputs, dynamic_shapes, kwargs)
+        core, notes, runner = _import_script(script, name, tensors, options)
+        return _model(core, runner, tensors, name, notes)
+    module = run.module
+    args, kwargs = module_call(module, example_inputs, kwargs)
+    dynamic_shapes = named_dims(module, dynamic_shapes, args, kwargs)
+    said: list[str] = []
+    source = script_source(script, args, kwargs, dynamic_shapes, said)
+    options["dim_names"] = dim_names(module, args, kwargs, dynamic_shapes)
+    return _from_exported(source.exported, source, _call_tensors(args, kwargs), name, options, said)
+
+
+def _has_quantized(example_inputs: Any) -> bool:
+    values = one_or_several(example_inputs)
+    return not isinstance(values, Mapping) and any(getattr(v, "is_quantized", False) for v in values)
 
 
 def _load_packed(
@@ -299,10 +323,12 @@ def _script_examples(example_inputs: Any, dynamic_shapes: Any, kwargs: Any) -> l
     import torch
 
     if dynamic_shapes:
-        raise _core.InvalidArgument("dynamic_shapes: TorchScript is converted for the shapes of its example_inputs")
+        raise _core.InvalidArgument(
+            "dynamic_shapes: quantised TorchScript is converted for the shapes of its example_inputs"
+        )
     if isinstance(example_inputs, Mapping) or kwargs:
         raise _core.InvalidArgument(
-            "example_inputs of TorchScript are tensors in the order of its inputs, without names"
+            "example_inputs of quantised TorchScript are tensors in the order of its inputs, without names"
         )
     seen: list[torch.Tensor] = []
     return [
@@ -319,9 +345,9 @@ def _import_script(
     part = nnapi_part(script)
     if part is not None:
         return load_nnapi(part, tensors, options), [], NnapiSource(script, tensors)
-    program, nodes = export_script(script, tensors)
+    program, nodes = export_quantized(script, tensors)
     core, notes = _import_exported(program, name, options)
-    return core, notes, ScriptSource(script, tensors, nodes)
+    return core, notes, QuantizedScriptSource(script, tensors, nodes)
 
 
 @phase("importing")

@@ -634,13 +634,14 @@ def test_torch_reads_the_torchscript_that_was_checked(
         warnings.simplefilter("ignore")
         jit.save(jit.trace(nn.ReLU(), torch.ones(3)), str(path))
         jit.save(jit.trace(nn.Sigmoid(), torch.ones(3)), str(other))
-    check = script._check_code
+    check = script.check_code
 
-    def check_and_replace(archive: Any) -> None:
-        check(archive)
+    def check_and_replace(archive: Any) -> bool:
+        texts = check(archive)
         other.replace(path)
+        return texts
 
-    monkeypatch.setattr(script, "_check_code", check_and_replace)
+    monkeypatch.setattr(script, "check_code", check_and_replace)
     if not by_path:
         exists = os.path.exists
         monkeypatch.setattr(os.path, "exists", lambda p: exists(p) and not str(p).startswith("/proc/"))

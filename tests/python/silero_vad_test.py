@@ -1,5 +1,5 @@
-"""A trained voice activity detector, every ONNX file that its package carries: 200 frames, its state carried from each
-to the next, as onnxruntime runs it.
+"""A trained voice activity detector. Every ONNX file that its package carries: 200 frames, its state carried from each
+to the next, as onnxruntime runs it. The scripted module, which keeps its state itself, as torch runs it.
 
 The files differ in opset (15, 16, 18), in precision (half: weights in f16), in how they choose between 8 and 16 kHz (by
 If, by arithmetic, not at all) and in what they leave open.
@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import pathlib
 from importlib import metadata
+from typing import Any
 
 import numpy as np
 import onnxruntime
 import pinnace as pn
 import pytest
+import torch
 
 FRAMES = 200
 # name -> sampling rates
@@ -92,3 +94,46 @@ def test_frames_of_another_length_are_refused_when_they_run() -> None:
     state = np.zeros((2, 1, 128), np.float32)
     with pytest.raises(pn.InvalidArgument, match="squeeze"):
         session.run({"input": np.zeros((1, 1600), np.float32), "sr": np.array(16000, np.int64), "state": state})
+
+
+@pytest.mark.parametrize("rate", [16000, 8000])
+def test_scripted_module_as_a_stream(rate: int) -> None:
+    """It makes its state in the first call, for the rate that is an argument, and checks sizes with texts."""
+    path = model_path("silero_vad.jit")
+    context = 64 if rate == 16000 else 32
+    chunks = [frame[:, context:] for frame in frames(rate)[:20]]
+    model = pn.load(path, (chunks[0], rate))
+    program = model.build()
+    assert sorted(program.states) == ["_context", "_state"]
+    session = pn.Session(program, target="cpu")
+    jit: Any = torch.jit
+    script = jit.load(str(path)).eval()
+    name = next(iter(session.inputs))
+    for chunk in chunks:
+        (got,) = session.run({name: chunk}).values()
+        with torch.no_grad():
+            want = script(torch.from_numpy(chunk), rate).numpy()
+        np.testing.assert_allclose(got, want, atol=1e-5)
+
+
+class At16kHz(torch.nn.Module):
+    """The scripted module, with one input."""
+
+    def __init__(self, inner: Any) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        made: torch.Tensor = self.inner(x, 16000)
+        return made
+
+
+def test_layers_of_the_scripted_module() -> None:
+    jit: Any = torch.jit
+    script = jit.script(At16kHz(jit.load(str(model_path("silero_vad.jit")))).eval())
+    chunk = frames(16000)[30][:, 64:]
+    program = pn.load(script, (chunk,)).build()
+    made = pn.compare(program, script, [{"x": chunk}])
+    assert made.ok
+    assert sum(not row.output for row in made.rows) > 5
+    assert any(row.module.startswith("inner._model.encoder") for row in made.rows)

@@ -266,12 +266,20 @@ def test_weights_are_not_copied_to_run_the_module() -> None:
     assert places == {net.weight.data_ptr()}
 
 
+class Factored(nn.Module):
+    """An operator that is not imported."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = x @ torch.linalg.lu_factor(x.t() @ x)[0]
+        return made
+
+
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("kind", ["scripted", "traced", "refused"])
 def test_torchscript_is_as_it_was(kind: str) -> None:
     jit: Any = torch.jit
-    net = nn.Sequential(nn.Linear(3, 3), nn.Dropout()).eval()
-    script = jit.script(net.append(nn.BatchNorm1d(3))) if kind == "refused" else None
+    net = nn.Sequential(nn.Linear(3, 3), nn.Dropout(), nn.BatchNorm1d(3)).eval()
+    script = jit.script(net.append(Factored())) if kind == "refused" else None
     script = script or (jit.script(net) if kind == "scripted" else jit.trace(net, (X,)))
     script.train()
     next(script.children()).eval()

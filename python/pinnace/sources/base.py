@@ -21,6 +21,7 @@ class Source(Protocol):
     float64   the same model in double precision: see arbiter_of().
     rounded   of such a one: the model with the errors of a rounding.Rounding at every operator that rounds.
     signed    the same model with signs of eigenvectors and singular vectors by the operators' rule: see signed_of().
+    check_ends  raises Unsupported for inputs on which the source's loops run too long: see check_ends().
     excused   how far outputs may be off, relative to their largest magnitude, where ties of its roundings explain it.
     rounded_types  dtypes of inner values to compare by with_values, where they are not the integers of a quantisation.
     with_values  with inner values given by name in place of its own: outputs, and per name what it would have computed.
@@ -49,6 +50,13 @@ def steps_of(source: Source, steps: Sequence[Sequence[Array]]) -> Steps:
     """Runs a source on one list of inputs after the other, from its initial state on."""
     run: Callable[[Sequence[Sequence[Array]]], Steps] | None = getattr(source, "run_steps", None)
     return run(steps) if run else Steps([source.run(inputs) for inputs in steps])
+
+
+def check_ends(source: Source, inputs: Sequence[Array]) -> None:
+    """Unsupported: on these inputs the source, and so its program, would run very long, perhaps without end."""
+    check: Callable[[Sequence[Array]], None] | None = getattr(source, "check_ends", None)
+    if check:
+        check(inputs)
 
 
 def arbiter_of(source: Source) -> Source | None:
@@ -80,4 +88,4 @@ def source_errors(description: str) -> Iterator[None]:
         raise _core.InvalidArgument(f"the source cannot be run on these inputs: {description}: {text}") from error
 
 
-__all__ = ["Source", "Steps", "arbiter_of", "signed_of", "source_errors", "steps_of"]
+__all__ = ["Source", "Steps", "arbiter_of", "check_ends", "signed_of", "source_errors", "steps_of"]

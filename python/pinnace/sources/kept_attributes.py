@@ -155,7 +155,9 @@ def attribute_values(module: torch.nn.Module, kept: Sequence[KeptAttribute]) -> 
 
     found = {}
     for attribute in kept:
-        value = getattr(module.get_submodule(attribute.path), attribute.name)
+        value: Any = functools.reduce(
+            getattr, attribute.full_name.split("."), module
+        )  # scripts have no get_submodule()
         is_tensor = isinstance(value, torch.Tensor)
         found[attribute.full_name] = value.detach() if is_tensor else torch.tensor(value, dtype=attribute.initial.dtype)
     return found
@@ -167,7 +169,7 @@ class _Ran:
 
     def __init__(self, make: Callable[[], torch.nn.Module], args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
         self._make = make
-        self._calls = [(args, kwargs), *(_other_call(args, kwargs, seed) for seed in range(1, CALLS))]
+        self._calls = [(args, kwargs), *(other_call(args, kwargs, seed) for seed in range(1, CALLS))]
         try:
             self.outputs(())
         except Exception:  # whatever the user's code raises
@@ -255,7 +257,7 @@ class _Same:
         return id(self._value)
 
 
-def _other_call(args: Sequence[Any], kwargs: Mapping[str, Any], seed: int) -> tuple[Sequence[Any], Mapping[str, Any]]:
+def other_call(args: Sequence[Any], kwargs: Mapping[str, Any], seed: int) -> tuple[Sequence[Any], Mapping[str, Any]]:
     """The call with noise of up to twice their largest magnitude added to its floats."""
     import torch
     from torch.utils import _pytree
@@ -320,4 +322,4 @@ def _kind(value: Any) -> str:
     return "None" if value is None else f"a {type(value).__name__}"
 
 
-__all__ = ["KeptAttribute", "attribute_values", "kept_attributes", "with_buffers"]
+__all__ = ["KeptAttribute", "attribute_values", "kept_attributes", "other_call", "with_buffers"]

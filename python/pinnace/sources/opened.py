@@ -16,11 +16,12 @@ from pinnace.sources.onnx_file import OnnxSource
 from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.sources.torch_module import live_source
 from pinnace.sources.torch_program import TorchSource, open_torch_archive
-from pinnace.torch.archive import archive_kind
+from pinnace.sources.torchscript import script_source
 from pinnace.torch.caches import cached_module
 from pinnace.torch.export import is_exported, is_module
 from pinnace.torch.module_call import takes_list, uncompiled
 from pinnace.torch.other_files import other_file, other_format
+from pinnace.torch.script import has_quantized_steps, interpreted, is_script, is_script_file, open_script
 
 
 def _call_of(module: Any, example: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -64,14 +65,29 @@ def source_of(reference: Any, inputs: Mapping[str, Any]) -> Source:
         return ProgramSource(reference)
     if is_exported(reference):
         return TorchSource(reference)
+    if is_script(reference):
+        return _script_source(reference, type(reference).__name__, inputs)
     if is_module(reference):
         reference = cached_module(uncompiled(reference))
-        example = {name: as_tensor(input_array(f"input {name!r}", value)) for name, value in inputs.items()}
-        args, kwargs = _call_of(reference, example)
+        args, kwargs = _call_of(reference, _tensors(inputs))
         return live_source(reference, args, kwargs, None)
     file = model_file(reference)
     with file.named():
+        if is_script_file(file.path):
+            return _script_source(open_script(file.path), file.path, inputs)
         return file.reader(_file_source(file.path))
+
+
+def _tensors(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: as_tensor(input_array(f"input {name!r}", value)) for name, value in inputs.items()}
+
+
+def _script_source(script: Any, name: str, inputs: Mapping[str, Any]) -> Source:
+    """A ScriptModule. Unsupported: it is quantised, so that its inputs are no arrays alone."""
+    run = interpreted(script)
+    if has_quantized_steps(run):
+        raise _core.Unsupported(f"{name}: quantised TorchScript is compared when load() builds it")
+    return script_source(script, *_call_of(run.module, _tensors(inputs)), None)
 
 
 def _file_source(path: str) -> Source:
@@ -79,8 +95,6 @@ def _file_source(path: str) -> Source:
     if made_by == "pnc":
         return ProgramSource(path)
     if made_by == "pt2":
-        if archive_kind(path) == "script":
-            raise _core.Unsupported(f"{path}: TorchScript is compared when load() builds it, with its example_inputs")
         return open_torch_archive(path)
     if made_by == "onnx":
         if kind := other_format(path):  # which would be seen when the file is run, by its packages

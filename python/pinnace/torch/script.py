@@ -1,8 +1,8 @@
 """From TorchScript (traced or scripted, live or saved by torch.jit.save) to the exported programs that load() takes.
 
-Float models go through torch's own converter. Models that eager quantisation made hold packed weights and quantised
-tensors, which that converter turns into float arithmetic on dequantised weights: these are walked here, node by node,
-so that the stored 8-bit weights arrive as they are. Imports torch only when asked to.
+Its graphs are followed step by step while torch.export records what they do (script_interpreter.py). Those of models
+that eager quantisation made hold packed weights and quantised tensors, which torch.export knows nothing of: they are
+walked node by node (script_quantized.py). Imports torch only when asked to.
 """
 
 from __future__ import annotations
@@ -10,20 +10,21 @@ from __future__ import annotations
 import re
 import sys
 import warnings
-from collections.abc import Sequence
-from pathlib import Path
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
 from pinnace.packages import import_package
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.isolation import isolated_inference
-from pinnace.torch.zip_file import INFLATED_MOST, ZipFile
-from pinnace.types import custom_op_names
+from pinnace.torch.script_code import check_code
+from pinnace.torch.script_trial import opens
+from pinnace.torch.zip_file import ZipFile
 
 if TYPE_CHECKING:
     import torch
 
+    from pinnace.torch.script_interpreter import ScriptInterpreter, ScriptState
     from pinnace.torch.script_quantized import QuantizedScript
 
 
@@ -72,7 +73,8 @@ def open_script(path: str) -> torch.jit.ScriptModule:
         raise _core.Unsupported(f"{path}: reading TorchScript needs torch: pip install torch") from error
     with ZipFile(path, inflated=True) as archive:
         archive.verify()  # torch crashes where what it reads of sources is damaged
-        _check_code(archive)
+        if check_code(archive):
+            opens(path, archive.descriptor)
         try:
             jit: Any = torch.jit  # untyped in torch's own stubs
             return jit.load(archive.same_file, map_location="cpu")
@@ -82,70 +84,68 @@ def open_script(path: str) -> torch.jit.ScriptModule:
             raise _core.FileError(f"{path}: torch cannot load it: {error}") from error
 
 
-# TorchScript is run, some of it while it is read. Of what it can call, these reach files.
-_REACHES_FILES = re.compile(r"\b(save|from_file|load_tensor)\b", re.ASCII)
-# getattr takes a text, which could spell them in escapes or in pieces.
-_SPELLED = re.compile(r"""\w["'](?:\s|\\\n|#[^\n]*)*["']|\\[xuUN0-7]""", re.ASCII)
-_OPERATORS = re.compile(r"(?<![\w.])ops\s*\.\s*(\w+)", re.ASCII)
-_CLASSES = re.compile(r"\btorch\s*\.\s*classes\s*\.\s*(\w+)", re.ASCII)
-_NAMESPACES = frozenset(("aten", "prim", "prims", "quantized", "_quantized", "quantization", "sparse", "torchvision"))
-_CLASS_NAMESPACES = frozenset(("quantized", "sparse", "rnn", "_nnapi", "mkldnn"))
+def interpreted(script: torch.jit.ScriptModule, state: ScriptState | None = None) -> ScriptInterpreter:
+    """What runs its graphs, and has it as a module that torch.export can follow.
+
+    ConversionError: its graphs hold what no program can have.
+    """
+    from pinnace.torch.script_interpreter import ScriptInterpreter  # imports torch
+
+    with isolated_inference(script):
+        return ScriptInterpreter(script, state)
 
 
-def _check_code(archive: ZipFile) -> None:
-    """Unsupported: the module's code names something that reads or writes files, or operators of other packages."""
-    if Path(archive.path).suffix in (".pt2", ".onnx", ".pnc", ".json"):
-        raise _core.Unsupported(
-            f"{archive.path}: TorchScript, which holds code, under the name of a format without any"
-        )
-    own = {name.split(".")[0] for name in custom_op_names()}
-    for entry in archive.names:
-        if not entry.endswith((".py", ".pkl")):
-            continue
-        code = archive.read(entry, INFLATED_MOST).decode("latin-1")
-        called = _REACHES_FILES.search(code) if entry.endswith(".py") else None
-        if entry.endswith(".py") and "getattr" in code and _SPELLED.search(code):
-            raise _core.Unsupported(f"{archive.path}: {entry} has texts in pieces or escapes, and names getattr")
-        if called:
-            raise _core.Unsupported(f"{archive.path}: {entry} names {called[1]!r}, with which code reaches files")
-        for kind, pattern, known in (("operators", _OPERATORS, _NAMESPACES), ("classes", _CLASSES, _CLASS_NAMESPACES)):
-            others = {found[1] for found in pattern.finditer(code)} - known - own
-            if others and (kind == "classes" or entry.endswith(".py")):
-                raise _core.Unsupported(f"{archive.path}: {entry} names {kind} of {sorted(others)[0]!r}")
+def has_quantized_steps(module: ScriptInterpreter) -> bool:
+    """Whether steps of its graphs pass on quantised tensors."""
+    return any(
+        kind in ("aten::quantize_per_tensor", "aten::quantize_per_channel", "aten::dequantize")
+        or (kind.startswith("quantized::") and "dynamic" not in kind)
+        for kind in module.kinds
+    )
 
 
-def export_script(
+def export_interpreted(
+    script: torch.jit.ScriptModule,
+    state: ScriptState,
+    args: Sequence[Any],
+    kwargs: Mapping[str, Any],
+    dynamic_shapes: Any,
+    notes: list[str] | None,
+) -> torch.export.ExportedProgram:
+    """The program for that call, with the lines of the script's source. ConversionError: it cannot be exported."""
+    from pinnace.torch.export import export_module
+    from pinnace.torch.script_interpreter import LISTING
+
+    module = interpreted(script, state)
+    program = export_module(module.module, args, kwargs, dynamic_shapes, notes)
+
+    for part in program.graph_module.modules():
+        for node in part.graph.nodes if hasattr(part, "graph") else ():
+            lines = re.findall(rf'File "{LISTING}", line (\d+), in forward', node.meta.get("stack_trace") or "")
+            places = [module.place_of(int(line)).rpartition(":") for line in lines]
+            frames = [f'  File "{file}", line {line}, in forward\n' for file, _, line in places if file]
+            if frames or "stack_trace" in node.meta:
+                node.meta["stack_trace"] = "".join(frames)
+    return program
+
+
+def export_quantized(
     script: torch.jit.ScriptModule, examples: Sequence[Any]
-) -> tuple[torch.export.ExportedProgram, QuantizedScript | None]:
-    """The module for the examples' shapes, in eval mode, and what it is node by node if it is quantised.
+) -> tuple[torch.export.ExportedProgram, QuantizedScript]:
+    """A quantised module for the examples' shapes, in eval mode, and what it is node by node.
 
     ConversionError: `.nodes` has every node in the way.
     """
     if not examples:
         raise _core.InvalidArgument("load(ScriptModule) needs example_inputs, one tensor for each of its inputs")
-    with isolated_inference(script):
-        return _exported(script, examples)
-
-
-def _exported(
-    script: torch.jit.ScriptModule, examples: Sequence[Any]
-) -> tuple[torch.export.ExportedProgram, QuantizedScript | None]:
     from pinnace.torch.export import export_module
-    from pinnace.torch.script_quantized import QuantizedScript, is_quantized_graph
+    from pinnace.torch.script_quantized import QuantizedScript
 
-    frozen = _frozen(script)
-    if is_quantized_graph(frozen.graph) or any(t.is_quantized for t in examples):
-        walker = QuantizedScript(frozen, examples)
+    with isolated_inference(script):
+        walker = QuantizedScript(_frozen(script), examples)
         program = export_module(walker, [t.int_repr() if t.is_quantized else t for t in examples], {}, None)
         walker.name_sources(program)
         return _with_argument_names(program, script), walker
-    from torch._export.converter import TS2EPConverter
-
-    try:
-        program = TS2EPConverter(script, tuple(examples)).convert()
-    except Exception as error:
-        raise _core.ConversionError(f"torch cannot turn this TorchScript into an exported program: {error}") from error
-    return _with_argument_names(program, script), None
 
 
 def _with_argument_names(
@@ -173,4 +173,15 @@ def _frozen(script: torch.jit.ScriptModule) -> torch.jit.ScriptModule:
         raise _core.ConversionError(f"torch cannot freeze this TorchScript module: {error}") from error
 
 
-__all__ = ["export_script", "is_packed", "is_script", "is_script_file", "open_script", "traced"]
+__all__ = [
+    "check_code",
+    "export_interpreted",
+    "export_quantized",
+    "has_quantized_steps",
+    "interpreted",
+    "is_packed",
+    "is_script",
+    "is_script_file",
+    "open_script",
+    "traced",
+]

@@ -310,15 +310,6 @@ def _name(node: Any) -> str:
     return next((str(o.debugName()) for o in node.outputs()), "")
 
 
-def is_quantized_graph(graph: Any) -> bool:
-    """True if a node of the flat graph quantises, dequantises or works on packed weights."""
-    return any(
-        n.kind().startswith("quantized::")
-        or n.kind() in ("aten::quantize_per_tensor", "aten::dequantize", "aten::quantized_lstm", "aten::quantized_gru")
-        for n in graph.nodes()
-    )
-
-
 def input_step(script: Any) -> float:
     """The largest scale that a float value is quantised with in the graph, edges included; 0 if none is."""
     scales = [0.0]
@@ -537,4 +528,4 @@ def _stored(value: Any) -> Any:
     return value
 
 
-__all__ = ["FIXED", "KEEPS", "QUANTIZED", "QuantizedScript", "is_quantized_graph"]
+__all__ = ["FIXED", "KEEPS", "QUANTIZED", "QuantizedScript"]

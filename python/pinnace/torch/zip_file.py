@@ -107,6 +107,11 @@ class ZipFile:
         self._file.close()
 
     @property
+    def descriptor(self) -> int:
+        """Of the open file."""
+        return self._file.fileno()
+
+    @property
     def same_file(self) -> str | IO[bytes]:
         """For other readers, while this is open: the file that was checked, whatever has its name by now.
 

@@ -22,7 +22,7 @@ from pinnace.log import log
 from pinnace.program import Program
 from pinnace.progress import phase
 from pinnace.session import Session, nodes_on
-from pinnace.sources.base import Source, signed_of
+from pinnace.sources.base import Source, check_ends, signed_of
 from pinnace.types import Array
 from pinnace.verify import detections
 from pinnace.verify.dataflow import Dataflow
@@ -151,6 +151,7 @@ class Verification:
         findings = _Findings()
         self._ran = {}
         for example in [] if self.references else self.examples:  # what does not fit is refused before the source runs
+            check_ends(self.source, example)
             session.reset_state()
             self._ran[_identity(example)] = self.unseen.run(session, example)
         for reference in self.referred():
