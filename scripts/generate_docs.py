@@ -208,19 +208,23 @@ def imports_page() -> str:
             "NamedTuples, dicts, optionals, unions, enums, text; functions, methods, classes, interfaces; `fork` and "
             "`wait`, which run in order; layers of dynamic quantisation, whose products stay on integers; what "
             "`forward()` sets in attributes, as state. Numbers, flags and text among the arguments are constants of "
-            "the call. Assertions on data are left out."
+            "the call. Exceptions that depend on data are left out, with a note."
         ),
         _paragraph(
-            "A condition that sizes and constants settle is settled at import, and loops are unrolled up to 2,048 "
-            "iterations. A condition on data, and a loop over an open size, become branches and loops of the program. "
-            "There both ways have to give tensors of one shape and type, numbers, or containers of these of one "
-            "length, and so does each iteration. State that the first call makes starts from zeros, if that gives the "
-            "same results."
+            "A condition that sizes and constants settle is settled at import, and loops are unrolled up to 2,048"
+            " iterations. A condition on data, and a loop over an open size, become branches and loops of the "
+            "program. There both ways have to give tensors of one shape and type, numbers, or containers of these"
+            " of one length, and so does each iteration. An attribute is state if a call reads it before setting "
+            "it, also where only later calls show that; caches of a shape that changes are none. State that the "
+            "first call makes starts from zeros, if that gives the same results."
         ),
         _paragraph(
-            "**Refused:** modules whose code reads or writes files, or calls operators of unlisted packages; lists "
-            "that grow in a loop whose length is not known; dicts with keys that depend on data; objects of classes as "
-            "outputs; a call that runs more than 400,000 operators; lists, dicts and texts of more than 2^20 elements. "
+            "**Refused:** modules whose code reads or writes files, or calls operators of unlisted packages; "
+            "lists that grow in a loop whose length is not known; dicts with keys that depend on data; what is "
+            "computed with a text that shows such a number; a tensor, list, dict or object of which a branch or "
+            "loop on data gives a second name, if it is changed under one name and read under the other; objects "
+            "of classes as outputs; hooks of the module itself; what `torch.jit.optimize_for_inference` made; a "
+            "call that runs more than 400,000 operators; lists, dicts and texts of more than 2^20 elements. "
             "Models that eager quantisation made, with quantised tensors between their layers, have the shapes of the "
             "example and no control flow."
         ),

@@ -16,9 +16,10 @@ from pinnace import _core
 from pinnace.sources.kept_attributes import CALLS, MOST_NAMED, other_call
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.script_interpreter import Attribute, ScriptInterpreter, ScriptState
-from pinnace.torch.script_values import number_dtype, number_kind, same_bits
+from pinnace.torch.script_values import is_symbolic, number_dtype, number_kind, same_bits
 
 Make = Callable[[], ScriptInterpreter]
+_RULE = "A state is a tensor of one shape and type, or a number: make it an input and an output"
 
 
 @dataclass
@@ -47,9 +48,42 @@ def script_state(make: Make, args: Sequence[Any], kwargs: Mapping[str, Any]) -> 
             ran = _run(make(), calls, {})
         changed = [at for at in ran.values[0] if not all(same_bits(initial.get(at), v.get(at)) for v in ran.values)]
         if not changed or _same_without(make, calls, ran, changed):
-            return ScriptState()
+            return ScriptState(dropped=set(changed))
         kept = [at for at in changed if not _same_without(make, calls, ran, [at])] or changed
         return _settled(make, calls, ran, initial, kept, changed)
+
+
+def with_unsettled(make: Make, state: ScriptState, found: Mapping[Attribute, Any]) -> ScriptState:
+    """The state with more attributes: few calls do not show what the hundredth one does.
+
+    found: what a recorded call leaves in attributes that it reads and changes. Of those that the calls have changed
+    without another result, tensors whose shapes change stay out: they cache something.
+    ConversionError: such an attribute is neither a tensor of one shape and type nor a number.
+    """
+    with isolated_inference():
+        initial = make().initial_values()
+    made = ScriptState(dict(state.kept), set(state.numbers), dict(state.fixed), set(state.dropped))
+    for at, value in found.items():
+        before = initial.get(at)
+        kind = number_kind(before)
+        if kind and number_kind(value) == kind:
+            made.kept[at] = torch.tensor(before, dtype=number_dtype(kind))
+            made.numbers.add(at)
+        elif isinstance(before, torch.Tensor) and isinstance(value, torch.Tensor) and _alike(before, value):
+            made.kept[at] = before.detach().clone()
+        elif at not in state.dropped:
+            kinds = " then ".join(dict.fromkeys((_kind(before), _kind(value))))
+            raise _core.ConversionError(
+                f"forward() keeps state between calls in {_names([at])} ({kinds}), which not every call changes. "
+                f"{_RULE}"
+            )
+        made.fixed.pop(at, None)
+    return made
+
+
+def _alike(before: torch.Tensor, value: torch.Tensor) -> bool:
+    fixed = not any(map(is_symbolic, value.shape))
+    return fixed and before.shape == value.shape and before.dtype == value.dtype
 
 
 def _same_without(make: Make, calls: Sequence[tuple[Any, Any]], ran: _Ran, reset: Sequence[Attribute]) -> bool:
@@ -87,6 +121,7 @@ def _settled(
                     made.numbers.add(at)
             elif at in kept:
                 others.append(at)
+        made.dropped = set(changed) - made.kept.keys() - made.fixed.keys()
         if others:
             raise _refusal(others, initial, ran)
         start: dict[Attribute, Any] = {**made.kept, **made.fixed}
@@ -162,10 +197,7 @@ def _kind(value: Any) -> str:
 def _refusal(others: Sequence[Attribute], initial: Mapping[Attribute, Any], ran: _Ran) -> _core.ConversionError:
     at = others[0]
     kinds = " then ".join(dict.fromkeys(_kind(v) for v in (initial.get(at), *(v.get(at) for v in ran.values))))
-    return _core.ConversionError(
-        f"forward() keeps state between calls in {_names(others)} ({kinds}). A state is a tensor of one shape and "
-        "type, or a number: make it an input and an output"
-    )
+    return _core.ConversionError(f"forward() keeps state between calls in {_names(others)} ({kinds}). {_RULE}")
 
 
-__all__ = ["script_state"]
+__all__ = ["script_state", "with_unsettled"]

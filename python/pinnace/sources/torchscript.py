@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from pinnace.torch.script_quantized import QuantizedScript
 
+MOST_STATES = 5  # exports of a script, each with more attributes as states
+
 
 class ScriptSource(LiveSource):
     """A ScriptModule, held against the program that was exported from its graphs."""
@@ -94,17 +96,27 @@ def script_source(
 
     ConversionError: its graphs hold what no program can have; Unsupported: they run without end.
     """
-    from pinnace.sources.script_state import script_state  # imports torch
+    from pinnace.sources.script_state import script_state, with_unsettled  # imports torch
     from pinnace.torch.script import export_interpreted, interpreted
 
     def fresh() -> Any:
         with isolated_inference():
-            return copy.deepcopy(script)
+            return _sharing_memory(script, copy.deepcopy(script))
 
     state = script_state(lambda: interpreted(fresh()), args, kwargs)
 
     def export(args: Sequence[Any], kwargs: Mapping[str, Any], said: list[str] | None) -> TorchSource:
-        return TorchSource(export_interpreted(fresh(), state, args, kwargs, dynamic_shapes, said))
+        nonlocal state
+        for _ in range(MOST_STATES):
+            own: list[str] = []
+            program, found = export_interpreted(fresh(), state, args, kwargs, dynamic_shapes, own)
+            wider = with_unsettled(lambda: interpreted(fresh()), state, found)
+            if wider == state:
+                if said is not None:
+                    said += own
+                return TorchSource(program)
+            state = wider
+        raise _core.ConversionError(f"attributes that forward() changes do not settle: {sorted(found)}")
 
     exported = export(args, kwargs, notes)
     twin = module_twin(script)
@@ -116,6 +128,34 @@ def script_source(
     if any(str(n.target) == "while_loop" for part in _graphs(exported.program) for n in part.nodes):
         made.bounded = lambda: interpreted(fresh())
     return made
+
+
+def _sharing_memory(script: torch.jit.ScriptModule, made: torch.jit.ScriptModule) -> torch.jit.ScriptModule:
+    """The copy, with tensors that are parts of the same memory where the script's are: copying makes them tensors of
+    their own."""
+    import torch
+
+    own, copied = dict(_tensors(script)), dict(_tensors(made))
+    memory: dict[int, Any] = {}
+    for name, tensor in own.items():
+        memory.setdefault(tensor.untyped_storage().data_ptr(), []).append(name)
+    for names in memory.values():
+        first = own[names[0]]
+        views = {(own[n].data_ptr(), own[n].shape, own[n].stride()) for n in names}
+        if len(views) > 1 and first.numel():
+            storage: Any = copy.copy(first.untyped_storage())
+            with torch.no_grad():
+                for name in names:
+                    own_tensor = own[name]
+                    copied[name].set_(storage, own_tensor.storage_offset(), own_tensor.size(), own_tensor.stride())
+    return made
+
+
+def _tensors(script: torch.jit.ScriptModule) -> list[tuple[str, torch.Tensor]]:
+    import torch
+
+    named = [*script.named_parameters(remove_duplicate=False), *script.named_buffers(remove_duplicate=False)]
+    return [(n, t) for n, t in named if t.layout == torch.strided and not t.is_quantized]
 
 
 def _graphs(program: torch.export.ExportedProgram) -> list[Any]:

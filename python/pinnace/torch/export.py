@@ -6,6 +6,7 @@ Imports torch only when asked to.
 from __future__ import annotations
 
 import contextlib
+import operator
 import re
 import sys
 from collections.abc import Mapping, Sequence
@@ -108,6 +109,7 @@ def export_module(
             if notes is not None:
                 notes += said
             _drop_own_frames(program)
+            _add_one_by_one(program)
             return with_one_buffer(program)
     raise _core.ConversionError(f"torch.export narrows the dimensions of {type(module).__name__} without end")
 
@@ -122,6 +124,25 @@ def _drop_own_frames(program: torch.export.ExportedProgram) -> None:
             trace = node.meta.get("stack_trace")
             if trace and folder in trace:
                 node.meta["stack_trace"] = own.sub("", trace)
+
+
+def _add_one_by_one(program: torch.export.ExportedProgram) -> None:
+    """torch makes one node of a sum of several sizes, which it cannot save."""
+    import torch
+
+    for part in program.graph_module.modules():
+        for node in list(part.graph.nodes) if hasattr(part, "graph") else ():
+            if node.target is not torch.sym_sum:
+                continue
+            first, *others = node.args[0] if isinstance(node.args[0], (list, tuple)) else node.args
+            total = first
+            with part.graph.inserting_before(node):
+                for other in others:
+                    values = [v.meta["val"] if isinstance(v, torch.fx.Node) else v for v in (total, other)]
+                    total = part.graph.call_function(operator.add, (total, other))
+                    total.meta = {**node.meta, "val": values[0] + values[1]}
+            node.replace_all_uses_with(total)
+            part.graph.erase_node(node)
 
 
 def narrowed(dynamic_shapes: Any, words: str) -> tuple[Any, list[str]]:

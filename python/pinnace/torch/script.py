@@ -7,6 +7,7 @@ walked node by node (script_quantized.py). Imports torch only when asked to.
 
 from __future__ import annotations
 
+import operator
 import re
 import sys
 import warnings
@@ -24,8 +25,10 @@ from pinnace.torch.zip_file import ZipFile
 if TYPE_CHECKING:
     import torch
 
-    from pinnace.torch.script_interpreter import ScriptInterpreter, ScriptState
+    from pinnace.torch.script_interpreter import Attribute, ScriptInterpreter, ScriptState
     from pinnace.torch.script_quantized import QuantizedScript
+
+MOST_NAMED = 3  # places that a note names
 
 
 def is_script(value: Any) -> bool:
@@ -87,9 +90,13 @@ def open_script(path: str) -> torch.jit.ScriptModule:
 def interpreted(script: torch.jit.ScriptModule, state: ScriptState | None = None) -> ScriptInterpreter:
     """What runs its graphs, and has it as a module that torch.export can follow.
 
-    ConversionError: its graphs hold what no program can have.
+    ConversionError: its graphs hold what no program can have; Unsupported: the module itself has hooks.
     """
     from pinnace.torch.script_interpreter import ScriptInterpreter  # imports torch
+
+    core: Any = operator.attrgetter("_c")(script)
+    if core._get_forward_hooks() or core._get_forward_pre_hooks():
+        raise _core.Unsupported("TorchScript: hooks of the module that is loaded; those of modules in it are run")
 
     with isolated_inference(script):
         return ScriptInterpreter(script, state)
@@ -111,8 +118,9 @@ def export_interpreted(
     kwargs: Mapping[str, Any],
     dynamic_shapes: Any,
     notes: list[str] | None,
-) -> torch.export.ExportedProgram:
-    """The program for that call, with the lines of the script's source. ConversionError: it cannot be exported."""
+) -> tuple[torch.export.ExportedProgram, dict[Attribute, Any]]:
+    """The program for that call, with the lines of the script's source; and attributes that are none of the states but
+    that it reads and changes, with what it leaves in them. ConversionError: it cannot be exported."""
     from pinnace.torch.export import export_module
     from pinnace.torch.script_interpreter import LISTING
 
@@ -126,7 +134,12 @@ def export_interpreted(
             frames = [f'  File "{file}", line {line}, in forward\n' for file, _, line in places if file]
             if frames or "stack_trace" in node.meta:
                 node.meta["stack_trace"] = "".join(frames)
-    return program
+    if notes is not None and module.exceptions:
+        named = ", ".join(module.exceptions[:MOST_NAMED])
+        notes.append(
+            f"exceptions that depend on data are left out ({named}): the program goes on where the script raises"
+        )
+    return program, module.unsettled
 
 
 def export_quantized(

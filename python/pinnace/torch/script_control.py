@@ -10,12 +10,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 from pinnace import _core
+from pinnace.torch.script_levels import Left, Level, Log, Twins, contents_of, identity, restore
 from pinnace.torch.script_values import (
     Differs,
     Missing,
@@ -47,59 +47,13 @@ MOST_ROUNDS = 12  # runs of a loop's body until it is known what changes in it
 _NO_LIMIT = 1 << 62
 
 
-@dataclass(eq=False)
-class Level:
-    """A graph of its own within the one that is recorded; while it is looked at first, without being recorded."""
-
-    recorded: bool
-    tensors: dict[int, tuple[Any, Any]] = field(default_factory=dict)  # by id: what is outside, and what is inside
-    numbers: dict[str, tuple[Any, Any]] = field(default_factory=dict)  # by expression
-    made: dict[int, Any] = field(default_factory=dict)  # tensors that it makes
-    symbols: set[Any] = field(default_factory=set)  # of sizes that it reads
-    own_symbols: set[Any] = field(default_factory=set)  # that its data give
-
-
-@dataclass(eq=False)
-class Log:
-    """What containers held before they were changed, and which are new."""
-
-    before: dict[int, tuple[Any, Any]] = field(default_factory=dict)
-    new: dict[int, Any] = field(default_factory=dict)
-
-
-@dataclass(eq=False)
-class Left:
-    """What a part of the graph leaves."""
-
-    values: list[Any]
-    changed: dict[int, tuple[Any, Any]]  # containers and what is in them
-    level: Level
-    written: list[Any]  # tensors from outside, written in place
-
-    def contents(self, key: int, container: Any) -> Any:
-        """Of a container afterwards."""
-        return self.changed[key][1] if key in self.changed else _contents(container)
-
-
-def _contents(container: Any) -> Any:
-    return dict(container.attributes) if isinstance(container, Object) else container.copy()
-
-
-def _restore(container: Any, contents: Any) -> None:
-    own = container.attributes if isinstance(container, Object) else container
-    if isinstance(own, list):
-        own[:] = contents
-    else:
-        own.clear()
-        own.update(contents)
-
-
 class Control:
     """The interpreter's part for control flow."""
 
     _attributes: dict[int, dict[str, Any]]
     left: int
     emitted: int
+    place: str  # of the step that runs
     block: Callable[[Block, dict[int, Any]], None]
 
     def __init__(self, given: Sequence[Any], own: Sequence[Any]) -> None:
@@ -113,12 +67,16 @@ class Control:
         self._fake = tensors[0].fake_mode if tensors else None
         self.active = bool(tensors)
         self._carriers: list[dict[Any, Any]] = [_carriers(tensors)]
+        self.twins = Twins()
+        self.left_out: dict[str, None] = {}  # places of exceptions that depend on data
         self._overwritten: set[int] = set()  # slots of the loop that is looked at, whose tensors its body writes into
 
     # ------------------------------------------------------------------------------------------------------- values
 
     def here(self, value: Any) -> Any:
         """A tensor as the graph that is being recorded has it."""
+        if self.twins.stale:
+            self.check_fresh(value)
         for level in self.levels:
             found = level.tensors.get(id(value))
             if found is not None:
@@ -129,6 +87,15 @@ class Control:
                 self.note_made(inner)
                 value = inner
         return value
+
+    def check_fresh(self, value: Any) -> None:
+        """ConversionError: it was changed under another name, which a branch or loop has given it by data."""
+        if isinstance(value, (torch.Tensor, list, dict, Object)) and identity(value) in self.twins.stale:
+            kind = "tensor" if isinstance(value, torch.Tensor) else "list, dict or object"
+            raise _core.ConversionError(
+                f"a {kind} that a branch or loop gives a second name, depending on data, is changed under one name at "
+                f"{self.twins.stale[identity(value)] or 'an unknown place'} and read under the other: change a copy"
+            )
 
     def plain(self, value: Any) -> Any:
         """A number that Python computes with, an expression perhaps; any other value as it is."""
@@ -148,6 +115,12 @@ class Control:
                 items[id(tensor)] = (tensor, number)
             return items[id(tensor)][1]
         return self._number_here(value) if is_symbolic(value) else value
+
+    def plain_parts(self, value: Any) -> Any:
+        """As plain(), also the elements of lists."""
+        if isinstance(value, (list, tuple)):
+            return type(value)(map(self.plain_parts, value)) if type(value) in (list, tuple) else value
+        return self.plain(value)
 
     def _number_here(self, value: Any) -> Any:
         for level in self.levels:
@@ -174,7 +147,10 @@ class Control:
     def item(self, tensor: Any, kind: str) -> Any:
         """The number in a tensor."""
         if self.active:
-            return Number(tensor, kind)
+            # The tensor may be written in place afterwards.
+            own = torch.ops.aten.to.dtype(self.here(tensor), number_dtype(kind), copy=True)
+            self.note_made([own])
+            return Number(own, kind)
         return {"bool": bool, "int": int, "float": float}[kind](tensor.item())
 
     def tensor_of(self, value: Any, kind: str) -> Any:
@@ -213,9 +189,11 @@ class Control:
 
     def changing(self, container: Any) -> Any:
         """The container, which is about to change."""
+        if self.twins.others:
+            self.twins.change(container, self.place)
         for log in self._logs:
             if id(container) not in log.before and id(container) not in log.new:
-                log.before[id(container)] = (container, _contents(container))
+                log.before[id(container)] = (container, contents_of(container))
         return container
 
     def listed(self, values: list[Any], index: Any) -> Any:
@@ -259,6 +237,8 @@ class Control:
         if taken is None and (step.blocks[0].raises or step.blocks[1].raises):
             # Assertions: those on sizes become bounds, those on data are left out.
             taken = bool(condition) if of_sizes else step.blocks[1].raises
+            if not of_sizes:
+                self.left_out[str(step.place)] = None
         if taken is None:
             try:
                 self._either(step, condition, env)
@@ -266,8 +246,8 @@ class Control:
             except Differs as error:
                 if not of_sizes:
                     raise _core.ConversionError(
-                        f"`if` at {step.place or 'an unknown place'} depends on data, and its two ways cannot be one: "
-                        f"{error}"
+                        f"`if` at {str(step.place) or 'an unknown place'} depends on data, and its two ways cannot be "
+                        f"one: {error}"
                     ) from None
                 taken = bool(condition)
         chosen = step.blocks[0 if taken else 1]
@@ -281,14 +261,18 @@ class Control:
         slots: list[Slot] = []
         template = join(whole[0], whole[1], slots, _alike)
         written = list({id(t): t for side in sides for t in side.written}.values())
+        for side, values in zip(sides, whole, strict=True):
+            self._read_in(side.level, list(picked(template, values)))
         if slots or written:
             leaves = self._recorded_either(step, condition, sides, template, slots, written, containers, env)
         else:
             leaves = []
         values = built(template, leaves)
+        for side, own in zip(sides, whole, strict=True):
+            self._note_twins(template, values, own, side, len(step.outputs))
         env.update(zip(step.outputs, values, strict=False))
         for container, contents in zip(containers.values(), values[len(step.outputs) :], strict=True):
-            _restore(self.changing(container), contents)
+            restore(self.changing(container), contents)
 
     def _recorded_either(
         self,
@@ -310,7 +294,7 @@ class Control:
             def run(*given: Any) -> tuple[Any, ...]:
                 with self._recording(operands, names, given, written) as level:
                     self.block(block, env)
-                    values = [*(env[v] for v in block.outputs), *map(_contents, containers.values())]
+                    values = [*(env[v] for v in block.outputs), *map(contents_of, containers.values())]
                     leaves = list(picked(template, values))
                     own = [self._leaf(v, slot, given) for v, slot in zip(leaves, slots, strict=True)]
                     return (*own, *(level.tensors[id(t)][1] for t in written))
@@ -324,11 +308,37 @@ class Control:
         made = run(condition, side(step.blocks[0]), side(step.blocks[1]), tuple(operands))
         return self._after(made, slots, written)
 
+    def _note_twins(self, template: Any, made: Any, own: Any, side: Left, count: int | None = None) -> None:
+        """Of results `made`, what each may be in a part that gives `own`, where that was there before. count: of the
+        values that are results; more of them are contents."""
+        if isinstance(own, Missing):
+            return
+        if isinstance(template, Nest) or count is not None:
+            if count is None and isinstance(own, (list, dict, Object)) and id(own) not in side.new:
+                self.twins.join(made, own)
+            parts, split = (template.parts, template.split) if isinstance(template, Nest) else (template, list)
+            for at, (part, m, o) in enumerate(zip(parts, split(made), split(own), strict=True)):
+                if count is None or at < count or not isinstance(part, Nest):
+                    self._note_twins(part, m, o, side)
+                else:
+                    for inner in zip(part.parts, part.split(m), part.split(o), strict=True):
+                        self._note_twins(*inner, side)
+        elif isinstance(template, Slot) and template.kind == "tensor" and isinstance(own, torch.Tensor):
+            for outside in self._outside(own, side):
+                self.twins.join(made, outside)
+
+    @staticmethod
+    def _outside(value: torch.Tensor, side: Left) -> list[Any]:
+        """The tensors from outside of a part, in whose memory a tensor is that it gives."""
+        inside = [outside for outside, inner in side.level.tensors.values() if identity(inner) == identity(value)]
+        return inside or ([] if id(value) in side.level.made else [value])
+
     def _after(self, made: Sequence[Any], slots: Sequence[Slot], written: Sequence[Any]) -> list[Any]:
         """The results of a part as values; those of what it writes are put where they belong."""
         own = list(made)
         self.note_made(own)
         for tensor, value in zip(written, own[len(slots) :], strict=True):
+            self.twins.change(tensor, self.place)
             tensor.copy_(value)
         return [v if s.kind == "tensor" else Number(v, s.kind) for v, s in zip(own, slots, strict=False)]
 
@@ -365,7 +375,7 @@ class Control:
         self, step: Step, count: int, limit: Any, condition: Any, carried: list[Any], env: dict[int, Any]
     ) -> list[Any]:
         (body,) = step.blocks
-        place = step.place or "an unknown place"
+        place = str(step.place) or "an unknown place"
         containers: dict[int, Any] = {}
         start: list[Any] = [condition, *carried]
         parts: list[Any] = []
@@ -374,7 +384,7 @@ class Control:
         for _ in range(MOST_ROUNDS):
             with self._quietly():
                 free = [Number(torch.zeros((), dtype=torch.int64), "int"), *(self._stand_in(s) for s in slots)]
-            now = [*start, *map(_contents, containers.values())]
+            now = [*start, *map(contents_of, containers.values())]
             assumed = [built(p, free[1:]) for p in parts] if parts else now
             env.update(zip(body.inputs, [free[0], *assumed[1 : len(start)]], strict=True))
             contents = dict(zip(containers, assumed[len(start) :], strict=True))
@@ -389,32 +399,62 @@ class Control:
                 continue
             after = [*left.values, *(left.contents(k, c) for k, c in containers.items())]
             found = {k: own for k, (own, _) in left.changed.items() if k not in containers}
-            more = {id(t): t for t in left.written if id(t) not in written}
+            now_written = {id(t): t for t in left.written}
             wider: list[Slot] = []
             try:
                 if parts:
                     made = [widened(p, v, wider, _alike) for p, v in zip(parts, after, strict=True)]
                 else:
                     made = [join(a, b, wider, _alike) for a, b in zip(now, after, strict=True)]
-                made += [join(_contents(own), left.contents(k, own), wider, _alike) for k, own in found.items()]
+                made += [join(contents_of(own), left.contents(k, own), wider, _alike) for k, own in found.items()]
             except Differs as error:
                 raise _core.ConversionError(
                     f"a loop ({place}) whose number of iterations depends on data or on an open size changes what it "
                     f"carries from one to the next: {error}"
                 ) from None
-            settled = bool(parts) and len(wider) == len(slots) and not found and not more
+            settled = bool(parts) and len(wider) == len(slots) and not found and now_written.keys() == written.keys()
             parts, slots = made, wider
             containers |= found
-            written |= more
+            written = now_written
             if settled:
                 break
         else:
             raise _core.ConversionError(f"a loop ({place}) whose carried values do not settle")
         template = Nest(list, parts, list, (list, len(parts)))
         self._overwritten = {i for i, v in enumerate(free[1:]) if isinstance(v, torch.Tensor) and v._version > 0}
+        now = [*start, *map(contents_of, containers.values())]
+        self._check_carried(place, list(picked(template, now)), list(picked(template, after)), free[1:], left)
+        for leaf, slot in zip(picked(template, now), slots, strict=True):
+            if slot.index in self._overwritten:
+                self.twins.join(leaf, leaf)
+                self.twins.change(leaf, place)
         return self._recorded_loop(
-            step, count, limit, start, template, slots, left, list(written.values()), containers, env
+            step, count, limit, start, template, slots, left, after, list(written.values()), containers, env
         )
+
+    def _check_carried(
+        self, place: str, first: Sequence[Any], following: Sequence[Any], free: Sequence[Any], left: Left
+    ) -> None:
+        """ConversionError: the body writes into a tensor that has, in some iteration, another name that it reads."""
+        outside = {identity(own) for own, _ in left.level.tensors.values()}
+        inside = {identity(inner) for _, inner in left.level.tensors.values()}
+        changed = {identity(own) for own in left.written}
+        changed_inside = {identity(inner) for own, inner in left.level.tensors.values() if identity(own) in changed}
+        starts = [identity(v) if isinstance(v, torch.Tensor) else None for v in first]
+        carried = [identity(v) if isinstance(v, torch.Tensor) else None for v in free]
+        for i, (start, then) in enumerate(zip(starts, following, strict=True)):
+            made = identity(then) if isinstance(then, torch.Tensor) else None
+            others = {j: v for j, v in enumerate(carried) if j != i and v is not None}
+            if i in self._overwritten:
+                shared = start in outside or starts.count(start) > 1 or made in inside or made in others.values()
+            else:
+                overwritten = {v for j, v in others.items() if j in self._overwritten}
+                shared = start in changed or made in changed_inside or made in overwritten
+            if shared and start is not None:
+                raise _core.ConversionError(
+                    f"a loop ({place}) whose number of iterations depends on data or on an open size writes into a "
+                    "tensor that it carries or reads under another name: change a copy"
+                )
 
     def _recorded_loop(
         self,
@@ -425,19 +465,23 @@ class Control:
         template: Any,
         slots: Sequence[Slot],
         left: Left,
+        after: Sequence[Any],
         written: Sequence[Any],
         containers: dict[int, Any],
         env: dict[int, Any],
     ) -> list[Any]:
-        first = [*start, *map(_contents, containers.values())]
+        first = [*start, *map(contents_of, containers.values())]
         if not self.levels or self.levels[-1].recorded:
             leaves = self._while(step, count, limit, first, template, slots, left, written, containers, env)
         else:
             self._read_by([left], written, limit, *picked(template, first))
             leaves = [self._stand_in(slot) for slot in slots]
         values = built(template, leaves)
+        unlooked = Left([], {}, Level(recorded=False), [], {})
+        self._note_twins(template, values, first, unlooked, len(start))
+        self._note_twins(template, values, list(after), left, len(start))
         for container, contents in zip(containers.values(), values[len(start) :], strict=True):
-            _restore(self.changing(container), contents)
+            restore(self.changing(container), contents)
         return list(values[1 : len(start)])
 
     def _while(
@@ -484,9 +528,9 @@ class Control:
                 values = built(template, leaves)
                 env.update(zip(body.inputs, [Number(given[0], "int"), *values[1 : len(step.outputs) + 1]], strict=True))
                 for container, contents in zip(containers.values(), values[len(step.outputs) + 1 :], strict=True):
-                    _restore(self.changing(container), contents)
+                    restore(self.changing(container), contents)
                 self.block(body, env)
-                values = [*(env[v] for v in body.outputs), *map(_contents, containers.values())]
+                values = [*(env[v] for v in body.outputs), *map(contents_of, containers.values())]
                 following = [self._leaf(v, s, given) for v, s in zip(picked(template, values), slots, strict=True)]
                 return (given[0] + 1, *following, *(level.tensors[id(t)][1] for t in written))
 
@@ -517,14 +561,16 @@ class Control:
     @contextlib.contextmanager
     def _undone(self) -> Iterator[Log]:
         """Changes of containers are taken back at the end."""
-        log = Log()
+        log, twins = Log(), self.twins
         self._logs.append(log)
+        self.twins = twins.copy()
         try:
             yield log
         finally:
             self._logs.remove(log)
+            self.twins = twins
             for container, contents in log.before.values():
-                _restore(container, contents)
+                restore(container, contents)
 
     def _looked_at(
         self,
@@ -545,19 +591,19 @@ class Control:
             self._items.append({})
             try:
                 for key, contents in (assumed or {}).items():
-                    _restore(self.changing((containers or {})[key]), contents)
+                    restore(self.changing((containers or {})[key]), contents)
                 self.block(block, env)
                 values = [env[v] for v in block.outputs]
                 for value in values:
                     self._read(value)
-                changed = {key: (own, _contents(own)) for key, (own, _) in log.before.items()}
+                changed = {key: (own, contents_of(own)) for key, (own, _) in log.before.items()}
                 for _, contents in changed.values():
                     self._read(list(contents.values()) if isinstance(contents, dict) else contents)
             finally:
                 self.levels.remove(level)
                 self._items.pop()
             written = [outside for outside, inside in level.tensors.values() if inside._version > 0]
-            return Left(values, changed, level, written)
+            return Left(values, changed, level, written, log.new)
 
     def _read(self, value: Any) -> None:
         """Notes tensors and numbers that are left as they were read."""
@@ -576,10 +622,20 @@ class Control:
         elif isinstance(value, Object):
             self._read(value.attributes)
 
+    def _read_in(self, level: Level, values: list[Any]) -> None:
+        """What a part gives as it was before, it reads."""
+        with self._quietly():
+            self.levels.append(level)
+            try:
+                self._read(values)
+            finally:
+                self.levels.remove(level)
+
     def _read_by(self, sides: Sequence[Left], written: Sequence[Any], *values: Any) -> None:
         """What parts within a part read and write, it does."""
         with self._quietly():
             for tensor in written:
+                self.twins.change(tensor, self.place)
                 self.here(tensor).zero_()
         for side in sides:
             for outside, _ in side.level.tensors.values():
@@ -711,6 +767,8 @@ def _carriers(tensors: Sequence[Any]) -> dict[Any, Any]:
 def _converted(number: Any, kind: str) -> Any:
     if kind == "bool":
         return number != 0
+    if number_kind(number) == "bool":
+        number = _sym.sym_ite(number, 1, 0)
     return _sym.sym_int(number) if kind == "int" else _sym.sym_float(number)
 
 

@@ -107,6 +107,15 @@ def source_place(node: Any) -> Place:
     return Place(own[0][0], int(own[0][1])) if own else Place("", 0)
 
 
+def check_layout(tensor: torch.Tensor) -> None:
+    """Unsupported: its elements are laid out for a library of torch's, whose operators crash on other tensors."""
+    if tensor.layout != torch.strided:
+        raise _core.Unsupported(
+            f"TorchScript with a tensor of layout {str(tensor.layout).removeprefix('torch.')}: load the module as it "
+            "was before torch.jit.optimize_for_inference() or to_sparse()"
+        )
+
+
 class _Reader:
     def __init__(self, parts: list[Any]) -> None:
         self.script = Script()
@@ -144,6 +153,10 @@ class _Reader:
         if self.script.count > MOST_STEPS:
             raise _core.ConversionError(f"TorchScript with more than {MOST_STEPS} nodes")
         kind = node.kind()
+        if "mkldnn" in kind.lower() and kind != "prim::is_mkldnn":  # torch crashes where such tensors are not real
+            raise _core.Unsupported(
+                f"TorchScript with {kind}: load the module as it was before torch.jit.optimize_for_inference()"
+            )
         self.script.kinds.add(kind)
         step = Step(
             kind,
@@ -173,6 +186,7 @@ class _Reader:
 
     def _held(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
+            check_layout(value)
             self.script.tensors.append(value.detach())
             return Constant(len(self.script.tensors) - 1)
         if isinstance(value, (list, tuple)):
@@ -278,4 +292,4 @@ def _find_operator(node: Any, step: Step) -> None:
     step.overload = getattr(packet, step.schema.overload_name or "default", None)
 
 
-__all__ = ["Block", "Constant", "Place", "Script", "Step", "read_script", "source_place", "type_name"]
+__all__ = ["Block", "Constant", "Place", "Script", "Step", "check_layout", "read_script", "source_place", "type_name"]

@@ -22,14 +22,16 @@ from torch import nn
 
 from pinnace import _core
 from pinnace.torch.script_control import Control
-from pinnace.torch.script_graph import Block, Constant, Script, Step, read_script, type_name
+from pinnace.torch.script_graph import Block, Constant, Script, Step, read_script
 from pinnace.torch.script_operators import DTYPES, RAW, held, of_sizes, python_function, sized
-from pinnace.torch.script_packed import packed_module, packed_operator
+from pinnace.torch.script_packed import packed_operator
+from pinnace.torch.script_submodules import HeldBuffer, Instance, Opaque, Part, all_parts
 from pinnace.torch.script_values import (
     Missing,
     Number,
     Object,
     SizeTensor,
+    UnknownText,
     is_symbolic,
     number_kind,
 )
@@ -38,6 +40,7 @@ LISTING = "<torchscript>"  # the file in which the lines of steps are while they
 MOST_RUN = 400_000  # steps of one call
 
 _core_torch: Any = torch._C
+_sym: Any = torch  # whose functions of symbolic numbers have no types
 
 
 Attribute = tuple[str, str]  # path of the submodule, name
@@ -50,101 +53,19 @@ class ScriptState:
     kept: dict[Attribute, torch.Tensor] = field(default_factory=dict)
     numbers: set[Attribute] = field(default_factory=set)  # among those kept
     fixed: dict[Attribute, Any] = field(default_factory=dict)
+    dropped: set[Attribute] = field(default_factory=set)  # that calls change, and whose results do not depend on it
 
 
-class Part(nn.Module):
-    """A submodule of the script, with its tensors: torch knows by its path what a step belongs to."""
-
-    def __init__(self, module: Any, script: Script, packed: Sequence[tuple[bool, bool]]) -> None:
-        super().__init__()
-        self.script_kind = type_name(module)
-        self.script_values: dict[str, Any] = {}
-        for name, tensor in _core_torch.ParameterDict(module).items():
-            self._parameters[name] = _parameter(tensor, script)
-        for name, tensor in _core_torch.BufferDict(module).items():
-            self._buffers[name] = tensor.detach()
-        for name, child in _core_torch.ModuleDict(module).items():
-            self._modules[name] = _part(child, script, packed)
-        own = {*self._parameters, *self._buffers, *self._modules, "training"}
-        touched = script.read.get(self.script_kind, set()) | script.written.get(self.script_kind, set())
-        for name in sorted(touched - own):
-            if module.hasattr(name):
-                self.script_values[name] = self._held(name, module.getattr(name), packed)
-
-    def _held(self, name: str, value: Any, packed: Sequence[tuple[bool, bool]]) -> Any:
-        """An attribute that is no tensor itself; tensors in it become buffers."""
-        if isinstance(value, torch.Tensor):
-            key = f"{name}_{len(self._buffers)}"
-            self.register_buffer(key, value.detach(), persistent=False)
-            return _Buffer(key)
-        if isinstance(value, (list, tuple)):
-            made = [self._held(name, v, packed) for v in value]
-            return made if isinstance(value, list) else tuple(made)
-        if isinstance(value, dict):
-            return {k: self._held(name, v, packed) for k, v in value.items()}
-        if isinstance(value, torch.ScriptObject):
-            return self._object(name, value, packed)
-        return value
-
-    def _object(self, name: str, value: Any, packed: Sequence[tuple[bool, bool]]) -> Any:
-        kind = type_name(value)
-        if not kind.startswith("__torch__.torch.classes."):
-            return _Instance(kind, value)
-        made = packed_module(value, packed)
-        if made is None:
-            return _Opaque(kind.removeprefix("__torch__."))
-        key = f"{name}_{len(self._modules)}"
-        self.add_module(key, made)
-        return made
-
-    def forward(self, run: Callable[[], Any]) -> Any:
-        """Runs what is called on this submodule."""
-        return run()
+def _is_same(value: Any, before: Any) -> bool:
+    """Whether a call leaves an attribute as it was."""
+    if value is before:
+        return True
+    plain = (bool, int, float, str, type(None))
+    return isinstance(value, plain) and type(value) is type(before) and value == before
 
 
 def _is_changeable(value: Any) -> bool:
-    return isinstance(value, (list, dict, _Instance))
-
-
-class _Buffer(str):
-    """The name of a buffer in which a tensor of an attribute is."""
-
-
-class _Opaque:
-    """An object of a class of torch's that no step here works on."""
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-
-
-class _Instance:
-    """An object of a class of the script, as an attribute."""
-
-    def __init__(self, kind: str, value: Any) -> None:
-        self.kind, self.value = kind, value
-
-
-def _parameter(tensor: Any, script: Script) -> nn.Parameter:
-    """One for each tensor, so that tied weights stay one."""
-    known = script.parameters
-    if id(tensor) not in known:
-        known[id(tensor)] = (tensor, nn.Parameter(tensor.detach(), requires_grad=False))
-    made: nn.Parameter = known[id(tensor)][1]
-    return made
-
-
-def _part(module: Any, script: Script, packed: Sequence[tuple[bool, bool]]) -> Part:
-    name = re.sub(r"^___torch_mangle_\d+\.", "", type_name(module)).rpartition(".")[2]
-    kind = type(name, (Part,), {"__module__": "torchscript"})
-    made: Part = kind(module, script, packed)
-    return made
-
-
-def _parts(module: Any) -> list[Any]:
-    found = [module]
-    for child in found:
-        found.extend(m for _, m in _core_torch.ModuleDict(child).items())
-    return found
+    return isinstance(value, (list, dict, Instance))
 
 
 class ScriptInterpreter(Control):
@@ -156,7 +77,7 @@ class ScriptInterpreter(Control):
         ConversionError: the graphs are larger than read_script() takes.
         """
         core: Any = operator.attrgetter("_c")(module)  # what torch calls the module in C++
-        script = self._script = read_script(core, iter(_parts(core)))
+        script = self._script = read_script(core, iter(all_parts(core)))
         self.module = _root(self, module, script)
         for place, tensor in enumerate(script.tensors):
             self.module.register_buffer(f"constant_{place}", tensor, persistent=False)
@@ -168,7 +89,7 @@ class ScriptInterpreter(Control):
                 number_kind(part.script_values.get(name)) if (path, name) in state.numbers else "tensor"
             )
             held = part.script_values.pop(name, None)
-            if isinstance(held, _Buffer):
+            if isinstance(held, HeldBuffer):
                 del part._buffers[held]
             part._buffers[name] = tensor.detach().clone()
         self._paths = {id(part): path for path, part in self.module.named_modules() if isinstance(part, Part)}
@@ -180,6 +101,10 @@ class ScriptInterpreter(Control):
         )  # attributes that a call starts with, in place of the module's
         self.after: dict[Attribute, Any] = {}  # what the last call left, where nothing is recorded
         self.emitted = 0  # loops and branches in the exported program
+        self.unsettled: dict[
+            Attribute, Any
+        ] = {}  # no states, but the last call that was recorded reads and changes them
+        self.exceptions: list[str] = []  # places of those that it leaves out
         self._begin(())
 
     # ------------------------------------------------------------------------------------------------------- a call
@@ -193,6 +118,9 @@ class ScriptInterpreter(Control):
         try:
             made = self._code(self._method(self.module.script_kind, "forward"), [self.module, *given])
             made = self._returned(made)
+            if self.active:
+                self.unsettled = self._changed_attributes()
+                self.exceptions = list(self.left_out)
             self._keep_state()
             if not self.active:
                 self.after = self._attribute_values()
@@ -210,6 +138,17 @@ class ScriptInterpreter(Control):
             self._attributes = {
                 id(part): self._initial(part) for part in self.module.modules() if isinstance(part, Part)
             }
+        self._started = self._attribute_values()
+        self._read_first: set[Attribute] = set()
+        self._set: set[Attribute] = set()  # outside of branches and loops that depend on data
+
+    def _changed_attributes(self) -> dict[Attribute, Any]:
+        """What the call leaves in attributes that are no states, where it reads before it sets them."""
+        return {
+            at: value
+            for at, value in self._attribute_values().items()
+            if at in self._read_first and at not in self.kept and not _is_same(value, self._started.get(at))
+        }
 
     def _attribute_values(self) -> dict[Attribute, Any]:
         return {(path, n): v for key, path in self._paths.items() for n, v in self._attributes[key].items()}
@@ -254,7 +193,7 @@ class ScriptInterpreter(Control):
         return made
 
     def _fresh(self, part: Part, value: Any) -> Any:
-        if isinstance(value, _Buffer):
+        if isinstance(value, HeldBuffer):
             return part._buffers[value]
         if isinstance(value, list):
             return [self._fresh(part, v) for v in value]
@@ -262,7 +201,7 @@ class ScriptInterpreter(Control):
             return tuple(self._fresh(part, v) for v in value)
         if isinstance(value, dict):
             return {k: self._fresh(part, v) for k, v in value.items()}
-        if isinstance(value, _Instance):
+        if isinstance(value, Instance):
             read = self._script.read.get(value.kind, set()) | self._script.written.get(value.kind, set())
             names = [n for n in sorted(read) if value.value.hasattr(n)]
             return Object(value.kind, value.value, {n: value.value.getattr(n) for n in names})
@@ -285,10 +224,14 @@ class ScriptInterpreter(Control):
 
     def _returned(self, value: Any) -> Any:
         """A result as Python's values."""
+        self.check_fresh(value)
         if isinstance(value, SizeTensor):
             return torch.ops.aten.scalar_tensor.default(value.value, dtype=value.dtype)
-        if isinstance(value, Number):
-            return self.plain(value)
+        if isinstance(value, Number) or is_symbolic(value):
+            # Outputs are tensors and integers; a program has no others.
+            return (
+                {"bool": False, "float": 0.0}.get(number_kind(value)) if self._is_left_out(value) else self.plain(value)
+            )
         if isinstance(value, Object):
             raise _core.ConversionError(
                 f"forward() returns an object of class {value.kind.rpartition('.')[2]}; a program has tensors and "
@@ -304,6 +247,9 @@ class ScriptInterpreter(Control):
         if isinstance(value, dict):
             return {k: self._returned(v) for k, v in value.items()}
         return value
+
+    def _is_left_out(self, value: Any) -> bool:
+        return self.active and number_kind(value) in ("bool", "float")
 
     # -------------------------------------------------------------------------------------------------------- steps
 
@@ -347,7 +293,11 @@ class ScriptInterpreter(Control):
 
     def _step(self, step: Step, env: dict[int, Any]) -> None:
         values = [env[place] for place in step.inputs]
+        self.place = str(step.place)
         try:
+            if self.twins.stale:
+                for value in values:
+                    self.check_fresh(value)
             control = _CONTROL.get(step.kind)
             made = control(self, step, values, env) if control else self._operator(step, values)
         except _core.Error:
@@ -368,6 +318,11 @@ class ScriptInterpreter(Control):
     def _operator(self, step: Step, values: list[Any]) -> Any:
         if step.kind == "aten::_convolution":  # of traces: with four settings of CUDA's libraries at the end
             return torch.ops.aten.convolution.default(*(self.argument(v, "") for v in values[:9]))
+        texts = any(isinstance(v, UnknownText) for v in values)
+        if texts and step.kind not in _OF_UNKNOWN_TEXT:
+            raise _core.ConversionError(
+                f"{step.kind} of a text ({step.place}) with numbers that depend on data or on an open size"
+            )
         raw = RAW.get(step.kind)
         if raw is not None:
             return raw(self, *values)
@@ -381,8 +336,11 @@ class ScriptInterpreter(Control):
                     return made
             return self._dispatched(step, values)
         function, computes = python_function(step.kind)
+        if function is not None and computes:
+            made = function(self, *map(self.plain_parts, values))
+            return UnknownText(made) if texts else held(_as_declared(made, step.schema))
         if function is not None:
-            return held(function(self, *map(self.plain, values))) if computes else function(self, *values)
+            return function(self, *values)
         if step.overload is not None:
             return self._dispatched(step, values)
         raise _core.ConversionError(f"TorchScript's {step.kind} ({step.place}) has no meaning here")
@@ -403,6 +361,9 @@ class ScriptInterpreter(Control):
     def _dispatched(self, step: Step, values: list[Any]) -> Any:
         positional, by_name = [], {}
         for value, declared in zip(values, step.schema.arguments, strict=True):
+            alias = declared.alias_info
+            if alias is not None and alias.is_write and isinstance(value, torch.Tensor):
+                self.twins.change(value, self.place)
             given = self.argument(value, str(declared.type))
             if declared.kwarg_only:
                 by_name[declared.name] = given
@@ -427,7 +388,7 @@ class ScriptInterpreter(Control):
             return self.plain(value)
         if isinstance(value, Missing):
             raise _core.ConversionError("TorchScript reads a value that nothing has given")
-        if isinstance(value, _Opaque):
+        if isinstance(value, Opaque):
             raise _core.ConversionError(f"an object of {value.kind} in TorchScript")
         return value
 
@@ -451,16 +412,22 @@ class ScriptInterpreter(Control):
         def shown(value: Any) -> Any:
             if isinstance(value, SizeTensor):
                 value = value.value
-            if isinstance(value, (torch.Tensor, Number)) or is_symbolic(value):
-                return "?"
-            return value
+            return "?" if unknown(value) else value
+
+        def unknown(value: Any) -> bool:
+            if isinstance(value, (list, tuple)):
+                return any(map(unknown, value))
+            if isinstance(value, dict):
+                return any(map(unknown, value.values()))
+            return isinstance(value, (torch.Tensor, Number, SizeTensor, UnknownText)) or is_symbolic(value)
 
         # As TorchScript does it: one value for each {}.
         first, *others = form.split("{}")
         given = [str(shown(v)) for v in values]
         given += ["{}"] * (len(others) - len(given))
         sized(len(form) + sum(map(len, given)))
-        return "".join([first, *(v + text for v, text in zip(given, others, strict=False))])
+        made = "".join([first, *(v + text for v, text in zip(given, others, strict=False))])
+        return UnknownText(made) if any(map(unknown, values)) or isinstance(form, UnknownText) else made
 
     def index(self, value: Any) -> Any:
         """A number as an index of Python's lists."""
@@ -503,6 +470,9 @@ class ScriptInterpreter(Control):
             return own.attributes[name]
         plain = self._attributes[id(own)]
         if name in plain:
+            at = self._paths[id(own)], name
+            if at not in self._set:
+                self._read_first.add(at)
             return plain[name]
         if name == "training":
             return False
@@ -516,6 +486,8 @@ class ScriptInterpreter(Control):
         if isinstance(own, Object):
             self.changing(own).attributes[step.name] = value
             return None
+        if not self.levels:
+            self._set.add((self._paths[id(own)], step.name))
         self.changing(self._attributes[id(own)])[step.name] = value
         return None
 
@@ -604,6 +576,18 @@ _CONTROL: dict[str, Callable[..., Any]] = {
     "prim::isinstance": ScriptInterpreter._is_instance,
     "prim::tolist": ScriptInterpreter._to_list,
 }
+# Steps that pass on or put together a text, or only show it.
+_OF_UNKNOWN_TEXT = frozenset(
+    (
+        "aten::add",
+        "aten::format",
+        "aten::str",
+        "aten::percentFormat",
+        "aten::warn",
+        "prim::Print",
+        "prim::unchecked_cast",
+    )
+)
 # Steps whose results are values that were there before.
 _PASSED_ON = frozenset(
     (
@@ -634,6 +618,12 @@ _PASSED_ON = frozenset(
         "aten::add_",
     )
 )
+
+
+def _as_declared(value: Any, schema: Any) -> Any:
+    """A number of the type that the operator says: 2 ** 3 is a float in TorchScript."""
+    declared = str(schema.returns[0].type) if schema is not None and schema.returns else ""
+    return _sym.sym_float(value) if declared == "float" and number_kind(value) in ("int", "bool") else value
 
 
 @functools.cache

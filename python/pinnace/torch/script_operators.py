@@ -6,6 +6,7 @@ they are; those in COMPUTED get numbers that Python can compute with, if only as
 
 from __future__ import annotations
 
+import functools
 import math
 import operator
 import re
@@ -20,8 +21,11 @@ from pinnace.torch.script_values import (
     Number,
     Object,
     SizeTensor,
+    UnknownText,
     is_symbolic,
     number_kind,
+    symbols_of,
+    unbacked,
 )
 
 _sym: Any = torch  # whose functions of symbolic numbers have no types
@@ -71,7 +75,7 @@ def _to_int(run: Any, value: Any) -> Any:
     if isinstance(value, str):
         return int(value)
     if isinstance(value, torch.SymBool):
-        return _sym.sym_ite(value, 1, 0)
+        return run.item(run.tensor_of(value, "bool"), "int")
     return _sym.sym_int(value)
 
 
@@ -129,8 +133,37 @@ def _absolute(_: Any, value: Any) -> Any:
     return _sym.sym_max(value, -value) if is_symbolic(value) else abs(value)
 
 
-def _floor_divide(_: Any, a: Any, b: Any) -> Any:
-    return a // b
+def _is_data(*values: Any) -> bool:
+    """Whether the numbers are floats of which data decide one: torch saves fewer functions of those than of sizes."""
+    return "float" in map(number_kind, values) and any(is_symbolic(v) and unbacked(symbols_of(v)) for v in values)
+
+
+def _on_tensors(run: Any, function: Any, kind: str, *values: Any) -> Number:
+    """A function of torch on numbers."""
+    made = function(*(run.tensor_of(v, "float") for v in values))
+    run.note_made([made])
+    return Number(made, kind)
+
+
+def _floor_divide(run: Any, a: Any, b: Any) -> Any:
+    return _on_tensors(run, torch.ops.aten.floor_divide.default, "float", a, b) if _is_data(a, b) else a // b
+
+
+def _remainder(run: Any, a: Any, b: Any) -> Any:
+    return _on_tensors(run, torch.ops.aten.remainder.Tensor, "float", a, b) if _is_data(a, b) else a % b
+
+
+def _rounded(name: str) -> Callable[[Any, Any], Any]:
+    function, of_torch = getattr(math, name), getattr(torch.ops.aten, name).default
+
+    def run(run: Any, value: Any) -> Any:
+        if number_kind(value) != "float" or not is_symbolic(value):
+            return function(value)
+        if name == "trunc" or (name == "floor" and run.known(value >= 0)):
+            return _sym.sym_int(value)  # torch saves math.trunc, but not math.floor and math.ceil
+        return _on_tensors(run, of_torch, "int", value)
+
+    return run
 
 
 def _power(_: Any, a: Any, b: Any) -> Any:
@@ -170,6 +203,29 @@ def _unary(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
         return function(value)
 
     return run
+
+
+def _math(name: str) -> Callable[[Any, Any], Any]:
+    """A function of Python's math; where data or an open size decide its argument, torch's of that name."""
+    function, of_torch = getattr(math, name), {"fabs": "abs"}.get(name, name)
+
+    def run(run: Any, value: Any) -> Any:
+        operators = getattr(torch.ops.aten, of_torch, None)
+        if not is_symbolic(value) or operators is None:
+            return function(value)
+        return _on_tensors(run, operators.default, "bool" if name.startswith("is") else "float", value)
+
+    return run
+
+
+def _round(run: Any, value: Any, digits: Any = 0) -> Any:
+    if not is_symbolic(value):
+        return round(float(value), digits)
+    return _on_tensors(run, functools.partial(torch.ops.aten.round.decimals, decimals=digits), "float", value)
+
+
+def _logarithm(run: Any, value: Any, *base: Any) -> Any:
+    return math.log(value, *base) if base or not is_symbolic(value) else _math("log")(run, value)
 
 
 def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
@@ -271,7 +327,52 @@ def _remove(run: Any, own: list[Any], value: Any) -> None:
 
 
 def _pop_item(run: Any, own: dict[Any, Any]) -> Any:
-    return run.changing(own).popitem()
+    key = next(iter(own))  # the first one, where Python takes the last
+    return key, run.changing(own).pop(key)
+
+
+def _repeat_in_place(run: Any, own: list[Any], count: Any) -> Any:
+    made = _repeated(run, own, run.index(count))
+    run.changing(own)[:] = made
+    return own
+
+
+def _equal(run: Any, a: Any, b: Any) -> Any:
+    """Of numbers, texts, and lists of them; elements of which the data decide are compared one by one."""
+    if isinstance(a, (list, tuple)) and isinstance(b, (list, tuple)):
+        if len(a) != len(b):
+            return False
+        same: Any = True
+        for x, y in zip(a, b, strict=True):
+            now = _equal(run, x, y)
+            if not is_symbolic(now):
+                if not now:
+                    return False
+            else:
+                same = now if same is True else same & now
+        return same
+    if isinstance(a, torch.Tensor) or isinstance(b, torch.Tensor):
+        raise _core.ConversionError("a comparison of lists of tensors in TorchScript")
+    if is_symbolic(a) or is_symbolic(b):
+        kinds = {number_kind(a), number_kind(b)}
+        if kinds == {"bool"}:
+            if is_symbolic(a) and is_symbolic(b):
+                return (a & b) | _sym.sym_not(a | b)
+            return _same_flag(a, b)
+    return a == b
+
+
+def _same_flag(a: Any, b: Any) -> Any:
+    flag, known = (a, b) if is_symbolic(a) else (b, a)
+    return flag if known else _sym.sym_not(flag)
+
+
+def _unequal(run: Any, a: Any, b: Any) -> Any:
+    return _sym.sym_not(_equal(run, a, b))
+
+
+def _exclusive(run: Any, a: Any, b: Any) -> Any:
+    return _unequal(run, a, b) if number_kind(a) == number_kind(b) == "bool" else a ^ b
 
 
 def _slice(run: Any, own: Any, start: Any, end: Any, step: Any) -> Any:
@@ -328,9 +429,13 @@ def _string(run: Any, value: Any) -> Any:
 
 
 def _percent(run: Any, text: str, *values: Any) -> Any:
+    if len(values) == 1 and isinstance(values[0], tuple):
+        (values,) = values
     given = tuple(v if isinstance(v, (str, int, float)) else run.text("{}", (v,)) for v in values)
     if re.search(r"%[^a-zA-Z%]*(\d{4}|\*)", text):
         raise _core.Unsupported("a text of TorchScript, formatted with a width of four digits")
+    if any(isinstance(v, UnknownText) for v in given):
+        return UnknownText(f"{text} with {', '.join(map(str, given))}")
     return text % given
 
 
@@ -567,6 +672,7 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "_slice_scatter_": _set_slice,
     "__range_length": _shape_length,
     "add_": _extend,
+    "mul_": _repeat_in_place,
 }
 
 COMPUTED: dict[str, Callable[..., Any]] = {
@@ -576,19 +682,19 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "div": _divide,
     "floordiv": _floor_divide,
     "floor_divide": _floor_divide,
-    "remainder": _binary(operator.mod),
+    "remainder": _remainder,
     "fmod": _binary(math.fmod),
     "pow": _power,
     "neg": _unary(operator.neg),
-    "eq": _binary(operator.eq),
-    "ne": _binary(operator.ne),
+    "eq": _equal,
+    "ne": _unequal,
     "lt": _binary(operator.lt),
     "le": _binary(operator.le),
     "gt": _binary(operator.gt),
     "ge": _binary(operator.ge),
     "__and__": _binary(operator.and_),
     "__or__": _binary(operator.or_),
-    "__xor__": _binary(operator.xor),
+    "__xor__": _exclusive,
     "__lshift__": _shifted,
     "__rshift__": _binary(operator.rshift),
     "__not__": _not,
@@ -596,11 +702,11 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "min": _least,
     "max": _largest,
     "abs": _absolute,
-    "floor": _unary(math.floor),
-    "ceil": _unary(math.ceil),
-    "round": lambda _, value, *digits: round(value, *digits) if digits else float(round(value)),
-    "trunc": _unary(math.trunc),
-    "log": lambda _, *values: math.log(*values),
+    "floor": _rounded("floor"),
+    "ceil": _rounded("ceil"),
+    "round": _round,
+    "trunc": _rounded("trunc"),
+    "log": _logarithm,
     "atan2": _binary(math.atan2),
     "copysign": _binary(math.copysign),
     "gcd": _binary(math.gcd),
@@ -620,7 +726,7 @@ COMPUTED: dict[str, Callable[..., Any]] = {
     "oct": _unary(oct),
     "bin": _unary(bin),
     "__derive_index": lambda _, index, start, step: start + index * step,
-    **{name: _unary(getattr(math, name)) for name in _MATH.split()},
+    **{name: _math(name) for name in _MATH.split()},
     **{name: _method(name) for name in _TEXT.split()},
 }
 

@@ -35,6 +35,10 @@ class SizeTensor:
         self.value, self.dtype = value, dtype
 
 
+class UnknownText(str):
+    """A text of which a part depends on data or on an open size: it may be shown, nothing can be computed with it."""
+
+
 class Object:
     """An instance of a class of the script."""
 
@@ -139,8 +143,12 @@ def _container(value: Any) -> tuple[Callable[[Any], Sequence[Any]], Callable[[li
 def _described(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"a tensor {str(value.dtype).removeprefix('torch.')}{[str(s) for s in value.shape]}".replace("'", "")
-    if isinstance(value, (list, tuple, dict)):
+    if isinstance(value, dict):
+        return f"a dict with {list(value)}" if len(value) <= 8 else f"a dict of {len(value)}"
+    if isinstance(value, (list, tuple)):
         return f"a {type(value).__name__} of {len(value)}"
+    if isinstance(value, str) and not isinstance(value, UnknownText):
+        return f"{value[:40]!r}"
     if isinstance(value, Object):
         return f"an object of {value.kind.rpartition('.')[2]}"
     kind = number_kind(value)
@@ -300,6 +308,7 @@ __all__ = [
     "Same",
     "SizeTensor",
     "Slot",
+    "UnknownText",
     "built",
     "freed",
     "is_symbolic",
