@@ -12,7 +12,7 @@ from typing import Any, List  # noqa: UP035
 import pinnace as pn
 import pytest
 import torch
-from pinnace.torch import script_trial
+from pinnace.torch import script_interpreter, script_trial
 from torch import Tensor, nn
 
 # mypy: disable-error-code="no-untyped-call"
@@ -105,14 +105,16 @@ class ManyLoops(nn.Module):
         (ManyLoops, "more than .* operators"),
     ],
 )
-def test_work_is_bounded(make: Callable[[], nn.Module], words: str) -> None:
+def test_work_is_bounded(make: Callable[[], nn.Module], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(script_interpreter, "MOST_RUN", 20_000)
     script = jit.script(make().eval())
     with pytest.raises(pn.Error, match=words):
         pn.load(script, (torch.full((2, 3), -0.5),)).build()
 
 
-def test_inputs_of_the_verification_that_do_not_end() -> None:
+def test_inputs_of_the_verification_that_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """The example ends the loop at once; the inputs that build() tries beside it would not, and are left out."""
+    monkeypatch.setattr(script_interpreter, "MOST_RUN", 20_000)
     script = jit.script(EndlessForOtherData().eval())
     program = pn.load(script, (torch.full((2, 3), 0.25),)).build()
     assert "no: the source refuses it" in program.metadata["verified.second"]
