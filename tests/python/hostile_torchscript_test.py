@@ -196,6 +196,27 @@ def test_opening_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     del held
 
 
+@pytest.mark.parametrize("change", ["short entry", "long tensor", "other form"])
+def test_tensors_are_in_their_entries(tmp_path: Path, change: str) -> None:
+    """torch reads behind the end of an entry: another module's weights, or the process ends."""
+    path = tmp_path / "m.pt"
+    jit.save(jit.trace(nn.Linear(16, 16), torch.rand(2, 16)), str(path))
+    with zipfile.ZipFile(path) as before:
+        entries = {name: before.read(name) for name in before.namelist()}
+    with zipfile.ZipFile(path, "w") as after:
+        for name, data in entries.items():
+            if change == "short entry" and name.endswith("/data/0"):
+                data = data[:-4]
+            if name.endswith("/data.pkl") and change != "short entry":
+                count, more = b"M\x00\x01", b"J\x00\x00\x00\x10"  # 256 elements, 2^28
+                assert count in data
+                data = data.replace(count, more) if change == "long tensor" else data.replace(b"tQ", b"tq\xf0h\xf0Q")
+            after.writestr(name, data)
+    words = "another form than" if change == "other form" else "bytes for a tensor's"
+    with pytest.raises(pn.CorruptFile, match=words):
+        pn.load(path, (torch.rand(2, 16),))
+
+
 def test_a_file_that_is_rewritten_without_change_loads(tmp_path: Path) -> None:
     path = rewritten(tmp_path / "m.pt", lambda code: code)
     pn.load(path, (torch.rand(2, 3),)).build()

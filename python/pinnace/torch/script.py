@@ -19,6 +19,7 @@ from pinnace.packages import import_package
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.script_code import check_code
+from pinnace.torch.script_storages import check_storages
 from pinnace.torch.script_trial import opens
 from pinnace.torch.zip_file import ZipFile
 
@@ -76,6 +77,7 @@ def open_script(path: str) -> torch.jit.ScriptModule:
         raise _core.Unsupported(f"{path}: reading TorchScript needs torch: pip install torch") from error
     with ZipFile(path, inflated=True) as archive:
         archive.verify()  # torch crashes where what it reads of sources is damaged
+        check_storages(archive)
         if check_code(archive):
             opens(path, archive.descriptor)
         try:
