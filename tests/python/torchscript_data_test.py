@@ -96,6 +96,20 @@ class CarriedTwice(nn.Module):
         return a + b
 
 
+class WrittenInBranch(nn.Module):
+    """Chosen and written within a branch, read after it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        a = x + 1
+        b = x * 2
+        y = a
+        if bool(x.max() > 3):
+            if bool(x.sum() > 0):
+                y = b
+            y.add_(100)
+        return a + b
+
+
 class LengthOfText(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x * len(str(int(x.abs().sum())))
@@ -140,6 +154,7 @@ class OverlappingBuffers(nn.Module):
         (ListOfTwoNames, "a list, dict or object .* second name, .* read under the other"),
         (StartOfLoop, "a tensor .* second name, .* read under the other"),
         (CarriedTwice, "writes into a tensor that it carries or reads under another name"),
+        (WrittenInBranch, "a tensor .* second name, .* read under the other"),
         (LengthOfText, "aten::len of a text .* depend on data"),
         (LengthOfSizeText, "aten::len of a text .* open size"),
         (OrderOfKeys, r"a dict with \['a', 'b'\] on one side, a dict with \['b', 'a'\]"),
@@ -160,6 +175,8 @@ class WrittenCopies(nn.Module):
         y = y.clone()
         y[0] = 5.0
         z = x * 2
+        pair = (y, z) if bool(x.sum() > 0) else (z, y)  # of tensors from outside
+        y = pair[0] - pair[1]
         i = 0
         while i < 3 and bool(z.abs().sum() < 20):
             z = z * 1.5

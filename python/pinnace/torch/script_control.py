@@ -167,14 +167,17 @@ class Control:
             return torch.ops.aten.scalar_tensor.default(value, dtype=dtype)
         return torch.ops.aten.full.default([], value, dtype=dtype)
 
-    def note_made(self, value: Any) -> None:
-        """Of a value that a step has made: it is none from outside."""
+    def note_made(self, value: Any, given: Any = ()) -> None:
+        """Of a value that a step has made: it is none from outside, but for tensors that the step was given."""
         if isinstance(value, (list, dict, Object)):
             for log in self._logs:
                 log.new[id(value)] = value
         if not self.levels:
             return
+        before = {id(t) for t in tensors_in(given)}
         for tensor in tensors_in(value):
+            if id(tensor) in before:
+                continue
             self._own(set().union(*(symbols_of(s) for s in tensor.shape)))
             for level in self.levels:
                 if not level.recorded and id(tensor) not in level.tensors:
@@ -189,7 +192,7 @@ class Control:
 
     def changing(self, container: Any) -> Any:
         """The container, which is about to change."""
-        if self.twins.others:
+        if self.twins.sources:
             self.twins.change(container, self.place)
         for log in self._logs:
             if id(container) not in log.before and id(container) not in log.new:
@@ -269,6 +272,7 @@ class Control:
             leaves = []
         values = built(template, leaves)
         for side, own in zip(sides, whole, strict=True):
+            self.twins.take(side.twins)
             self._note_twins(template, values, own, side, len(step.outputs))
         env.update(zip(step.outputs, values, strict=False))
         for container, contents in zip(containers.values(), values[len(step.outputs) :], strict=True):
@@ -330,7 +334,9 @@ class Control:
     @staticmethod
     def _outside(value: torch.Tensor, side: Left) -> list[Any]:
         """The tensors from outside of a part, in whose memory a tensor is that it gives."""
-        inside = [outside for outside, inner in side.level.tensors.values() if identity(inner) == identity(value)]
+        origins = side.twins.origins(value)
+        pairs = side.level.tensors.values()
+        inside = [outside for outside, inner in pairs if {identity(inner), identity(outside)} & origins]
         return inside or ([] if id(value) in side.level.made else [value])
 
     def _after(self, made: Sequence[Any], slots: Sequence[Slot], written: Sequence[Any]) -> list[Any]:
@@ -425,9 +431,8 @@ class Control:
         now = [*start, *map(contents_of, containers.values())]
         self._check_carried(place, list(picked(template, now)), list(picked(template, after)), free[1:], left)
         for leaf, slot in zip(picked(template, now), slots, strict=True):
-            if slot.index in self._overwritten:
-                self.twins.join(leaf, leaf)
-                self.twins.change(leaf, place)
+            if slot.index in self._overwritten and isinstance(leaf, torch.Tensor):
+                self.twins.replace(leaf, place)
         return self._recorded_loop(
             step, count, limit, start, template, slots, left, after, list(written.values()), containers, env
         )
@@ -477,7 +482,8 @@ class Control:
             self._read_by([left], written, limit, *picked(template, first))
             leaves = [self._stand_in(slot) for slot in slots]
         values = built(template, leaves)
-        unlooked = Left([], {}, Level(recorded=False), [], {})
+        unlooked = Left([], {}, Level(recorded=False), [], {}, Twins())
+        self.twins.take(left.twins)
         self._note_twins(template, values, first, unlooked, len(start))
         self._note_twins(template, values, list(after), left, len(start))
         for container, contents in zip(containers.values(), values[len(start) :], strict=True):
@@ -603,7 +609,7 @@ class Control:
                 self.levels.remove(level)
                 self._items.pop()
             written = [outside for outside, inside in level.tensors.values() if inside._version > 0]
-            return Left(values, changed, level, written, log.new)
+            return Left(values, changed, level, written, log.new, self.twins)
 
     def _read(self, value: Any) -> None:
         """Notes tensors and numbers that are left as they were read."""

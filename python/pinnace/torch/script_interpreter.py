@@ -309,7 +309,7 @@ class ScriptInterpreter(Control):
         if step.blocks:
             return  # they have put their results where they belong
         if step.kind not in _PASSED_ON:
-            self.note_made(made)
+            self.note_made(made, values)
         if len(step.outputs) == 1:
             env[step.outputs[0]] = made
         elif step.outputs:

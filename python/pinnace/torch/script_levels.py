@@ -31,6 +31,52 @@ class Log:
 
 
 @dataclass(eq=False)
+class Twins:
+    """Tensors and containers of which a branch or a loop has given one, by data: in the script the result is the very
+    one, here it is another. Where one of the two is changed, the other is stale."""
+
+    sources: dict[tuple[str, int], set[tuple[str, int]]] = field(default_factory=dict)  # what a result may be
+    stale: dict[tuple[str, int], str] = field(default_factory=dict)  # and where it became that
+    alive: list[Any] = field(default_factory=list)  # their identities are not given to others
+
+    def join(self, made: Any, source: Any) -> None:
+        """Of a result and what it may be."""
+        self.alive += [made, source]
+        self.sources.setdefault(identity(made), set()).add(identity(source))
+
+    def origins(self, value: Any) -> set[tuple[str, int]]:
+        """It, and all that it may be."""
+        found, left = {identity(value)}, [identity(value)]
+        while left:
+            more = self.sources.get(left.pop(), set()) - found
+            found |= more
+            left += more
+        return found
+
+    def change(self, value: Any, place: str) -> None:
+        """A tensor or container is written into: what it may be, and what may be that, is stale."""
+        changed = self.origins(value)
+        while more := {made for made, of in self.sources.items() if of & changed} - changed:
+            changed |= more
+        self.stale.update(dict.fromkeys(changed - {identity(value)}, place))
+
+    def replace(self, value: Any, place: str) -> None:
+        """A copy of it is written into, in its place."""
+        self.change(value, place)
+        self.alive.append(value)
+        self.stale[identity(value)] = place
+
+    def copy(self) -> Twins:
+        """With marks of its own."""
+        return Twins({k: set(v) for k, v in self.sources.items()}, dict(self.stale), list(self.alive))
+
+    def take(self, other: Twins) -> None:
+        """What a part of the graph has made stale, after it."""
+        self.stale |= other.stale
+        self.alive += other.alive
+
+
+@dataclass(eq=False)
 class Left:
     """What a part of the graph leaves."""
 
@@ -39,35 +85,11 @@ class Left:
     level: Level
     written: list[Any]  # tensors from outside, written in place
     new: dict[int, Any]  # containers that it makes
+    twins: Twins
 
     def contents(self, key: int, container: Any) -> Any:
         """Of a container afterwards."""
         return self.changed[key][1] if key in self.changed else contents_of(container)
-
-
-@dataclass(eq=False)
-class Twins:
-    """Tensors and containers of which a branch or a loop has given one, by data: in the script the result is the very
-    one, here it is another. Where one of the two is changed, the other is stale."""
-
-    others: dict[tuple[str, int], set[tuple[str, int]]] = field(default_factory=dict)
-    stale: dict[tuple[str, int], str] = field(default_factory=dict)  # and where it became that
-    alive: list[Any] = field(default_factory=list)  # their identities are not given to others
-
-    def join(self, a: Any, b: Any) -> None:
-        """Of the result and what it may be."""
-        self.alive += [a, b]
-        for one, other in ((a, b), (b, a)):
-            self.others.setdefault(identity(one), set()).add(identity(other))
-
-    def change(self, value: Any, place: str) -> None:
-        """A tensor or container is written into."""
-        for other in self.others.get(identity(value), ()):
-            self.stale[other] = place
-
-    def copy(self) -> Twins:
-        """With marks of its own."""
-        return Twins({k: set(v) for k, v in self.others.items()}, dict(self.stale), list(self.alive))
 
 
 def identity(value: Any) -> tuple[str, int]:
