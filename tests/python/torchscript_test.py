@@ -4,6 +4,7 @@ cannot be imported is named at once."""
 from __future__ import annotations
 
 import sys
+import types
 import warnings
 from collections.abc import Callable
 from pathlib import Path
@@ -253,6 +254,14 @@ def test_float_scripts() -> None:
         want = torch.utils._pytree.tree_leaves(script(given))
         for a, b in zip(got, want, strict=True):
             np.testing.assert_allclose(a, b.detach().numpy(), atol=1e-5)
+
+
+def test_scripts_beside_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is imported, calls are looked through for its caches."""
+    monkeypatch.setitem(sys.modules, "transformers.cache_utils", types.SimpleNamespace(Cache=type("Cache", (), {})))
+    net = nn.Sequential(nn.Linear(3, 3)).eval()
+    for script in (jit.script(net), jit.trace(net, (torch.zeros(2, 3),))):
+        assert pn.load(script, torch.randn(2, 3)).build().metadata["verified.cpu"].startswith("yes")
 
 
 def test_lines_of_the_user() -> None:

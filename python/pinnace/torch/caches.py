@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -57,6 +58,7 @@ def without_caches(module: Any, notes: list[str]) -> Iterator[None]:
         def bare(*args: Any, **kwargs: Any) -> Any:
             return _without(forward(*args, **kwargs), "", notes)
 
+        bare.__signature__ = inspect.signature(forward)  # type: ignore[attr-defined]  # else one of its own, with self
         module.forward = bare
     yield
 
