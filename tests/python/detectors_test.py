@@ -11,6 +11,8 @@ import pinnace as pn
 import pytest
 import torch
 from pinnace.torch.detection import NOTE, exportable_detectors, pasted_masks
+from pinnace.verify.dataflow import Dataflow
+from pinnace.verify.detections import groups_of
 from slices import all_mode, rotating_slice
 from target_problem import problem
 from torch import Tensor, nn
@@ -38,6 +40,8 @@ def converted(name: str) -> None:
     assert program.metadata["verified"].startswith("4 input(s)"), program.metadata["verified"]
     assert ("; all labels in '0.labels' were 1" in program.metadata["verified"]) == (name == "keypoint_rcnn")
     assert program.metadata["verified.cpu"].startswith("yes"), program.metadata["verified.cpu"]
+    inner = [n for n in program.nodes if n.module.startswith("_empty") or "runtime_assert" in n.source]
+    assert not inner, inner
     session = pn.Session(program)
     for feed in images():
         got = session.run(feed)
@@ -58,10 +62,11 @@ def test_every_detector_converts_for_all_sizes_of_images(name: str) -> None:
 
 @pytest.mark.parametrize("kind", ["yolo", "detr"])
 def test_detectors_of_other_kinds(kind: str) -> None:
-    torch.manual_seed(1)
-    model = detectors.Yolo() if kind == "yolo" else detectors.Detr()
-    model = detectors.settled(model, model.head if kind == "yolo" else model.classes)
-    photographs = [x[:, : x.shape[1] // 16 * 16, : x.shape[2] // 16 * 16] for x in detectors.photographs()]
+    model, photographs = yolo()
+    if kind == "detr":
+        torch.manual_seed(1)
+        model = detectors.Detr()
+        model = detectors.settled(model, model.classes)
     shapes = {1: pn.Dim("height", 64, 400, multiple_of=16), 2: pn.Dim("width", 64, 400, multiple_of=16)}
     loaded = pn.load(model, photographs[0], dynamic_shapes=shapes)
     program = loaded.build(examples=[{"image": x.numpy()} for x in photographs])
@@ -69,6 +74,57 @@ def test_detectors_of_other_kinds(kind: str) -> None:
     found = pn.Session(program).run({"image": photographs[0].numpy()})
     assert len(found["scores"]) >= 5
     assert len(set(found["labels"].tolist())) > 1
+
+
+def yolo(most: int = 50) -> tuple[nn.Module, list[Tensor]]:
+    torch.manual_seed(1)
+    model = detectors.Yolo(most=most)
+    images = [x[:, : x.shape[1] // 16 * 16, : x.shape[2] // 16 * 16] for x in detectors.photographs()]
+    return detectors.settled(model, model.head), images
+
+
+class OfTwo(nn.Module):
+    """Detections of two images, image by image or kind by kind."""
+
+    def __init__(self, model: nn.Module, by_kind: bool) -> None:
+        super().__init__()
+        self.model, self.by_kind = model, by_kind
+
+    def forward(self, a: Tensor, b: Tensor) -> list[list[Tensor]]:
+        found = [list(self.model(image).values()) for image in (a, b)]
+        return [list(kind) for kind in zip(*found, strict=True)] if self.by_kind else found
+
+
+@pytest.mark.parametrize("by_kind", [False, True])
+def test_detections_belong_together_under_any_names(by_kind: bool) -> None:
+    model, images = yolo()
+    names = [f"{kind}_{image}" for image in "ab" for kind in ("boxes", "scores", "labels")]
+    names = [f"{kind}_{image}" for kind in ("boxes", "scores", "labels") for image in "ab"] if by_kind else names
+    program = pn.load(OfTwo(model, by_kind).eval(), tuple(images[:2])).build(output_names=names, verify=False)
+    groups = groups_of(program, Dataflow(program))
+    outputs = list(program.outputs)
+    assert [[outputs[place] for place in (g.boxes, g.scores, g.labels or 0)] for g in groups] == [
+        [f"{kind}_{image}" for kind in ("boxes", "scores", "labels")] for image in "ab"
+    ]
+
+
+@pytest.mark.parametrize("method", ["int8", "float16"])
+def test_errors_of_quantised_detectors_are_of_sets(method: str) -> None:
+    """Another number of objects is no error of the call, another order none of the program."""
+    model, images = yolo(most=1000 if method == "int8" else 50)
+    shapes = {1: pn.Dim("height", 64, 400, multiple_of=16), 2: pn.Dim("width", 64, 400, multiple_of=16)}
+    loaded = pn.load(model, images[0], dynamic_shapes=shapes)
+    samples = [{"image": np.roll(x.numpy(), 16 * i, 2)} for x in images[:2] for i in range(4)]
+    options = pn.Int8(calibration=samples, progress=False) if method == "int8" else pn.Float16()
+    program = loaded.build(quantize=options, examples=samples)
+    report = program.quantization
+    assert report is not None
+    exact, quantised = pn.Session(loaded.build(verify=False)), pn.Session(program)
+    found = [[len(session.run(sample)["scores"]) for sample in samples] for session in (exact, quantised)]
+    assert (found[0] != found[1]) == (method == "int8"), found
+    errors = report.errors
+    assert set(errors) == {"boxes", "scores", "labels"}
+    assert 0 < errors["scores"] < (0.7 if method == "int8" else 0.1), errors
 
 
 @pytest.mark.rotating
@@ -100,6 +156,7 @@ def test_what_is_dense_stays_on_the_device(target: str) -> None:
         pytest.skip(why)
     model = detectors.detector("ssdlite")
     loaded = pn.load(model, [detectors.photographs()[0]], dynamic_shapes=OPEN)
+    assert not [row for row in loaded.check([target]).nodes if "-1" in row.value]
     program = loaded.build(targets=[target], examples=images()[:2])
     assert program.metadata[f"verified.{target}"].startswith("yes"), program.metadata
     session = pn.Session(program, target=[target, "cpu"])

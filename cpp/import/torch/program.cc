@@ -11,7 +11,6 @@ namespace {
 
 using simdjson::dom::array;
 using simdjson::dom::element;
-using simdjson::dom::element_type;
 using simdjson::dom::object;
 
 constexpr int kMaxGraphDepth = 32;  // nested graphs: each level is a cond or a loop in the source
@@ -380,7 +379,8 @@ class Reader {
         line = line * 10 + (trace[i] - '0');
       }
       const auto within = [&](std::string_view part) { return file.find(part) != std::string_view::npos; };
-      const bool torchs = within("-packages/torch/") || within("-packages\\torch\\") || within("/torch/nn/modules/");
+      const bool torchs = within("-packages/torch/") || within("-packages\\torch\\") || within("/torch/nn/modules/") ||
+                          file.starts_with("torch/");
       if (!torchs && line > 0) {
         source.file = file;
         source.line = line;
@@ -401,7 +401,8 @@ class Reader {
     }
   }
 
-  /// "L__self__,,C;L__self__c@1,c,torch.nn.modules.conv.Conv2d" -> "c", its call 1
+  /// "L__self__,,C;L__self__c@1,c,torch.nn.modules.conv.Conv2d" -> "c", its call 1. Empty where torch says that it
+  /// knows no module.
   static std::string module_path(std::string_view stack, int64_t& call) {
     const std::string_view last = stack.substr(stack.rfind(';') + 1);  // npos + 1 is 0
     const size_t first = last.find(',');
@@ -411,7 +412,8 @@ class Reader {
       if (last[i] < '0' || last[i] > '9') break;
       call = call * 10 + (last[i] - '0');
     }
-    return std::string(last.substr(first + 1, last.find(',', first + 1) - first - 1));
+    const std::string_view path = last.substr(first + 1, last.find(',', first + 1) - first - 1);
+    return path == "_empty_nn_module_stack_from_metadata_hook" ? std::string() : std::string(path);
   }
 
   Result<InputSpec> input_spec(element e) const {

@@ -11,7 +11,7 @@ from typing import Any
 from pinnace import _core
 from pinnace.program import Program
 from pinnace.progress import phase
-from pinnace.quantize.errors import relative_error
+from pinnace.quantize.errors import output_errors
 from pinnace.quantize.options import Run
 from pinnace.session import Session
 from pinnace.types import Array
@@ -80,11 +80,7 @@ class Candidates:
         with self._lock:
             if not self._floats:
                 self._floats = self.outputs(self.float_program)
-        found = self.outputs(program)
-        return {
-            name: relative_error([a[i] for a in found], [b[i] for b in self._floats])
-            for i, name in enumerate(program.outputs)
-        }
+        return output_errors(program, self.outputs(program), self._floats)
 
     def worst_error(self, candidate: Candidate | None) -> float:
         """Of an output."""

@@ -14,7 +14,7 @@ from pinnace.log import log
 from pinnace.program import Program, core_of, node_infos
 from pinnace.progress import counted
 from pinnace.quantization import FACT, QuantizationReport, QuantizationRow
-from pinnace.quantize.errors import relative_error
+from pinnace.quantize.errors import output_errors
 from pinnace.quantize.options import DynamicInt8, WeightOnly, skip_reason
 from pinnace.quantize.rounded_source import RoundedSource
 from pinnace.quantize.samples import SampleRefused, samples_of
@@ -163,15 +163,15 @@ def _groups(sites: Iterable[Mapping[str, Any]]) -> Iterator[list[Mapping[str, An
 
 def errors_of(program: Program, exact: Program, examples: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     """By output, over all examples, relative to the exact program's."""
-    found: list[list[Array]] = []
+    found: list[list[list[Array]]] = []
     for each in (program, exact):
         session = Session(each, "cpu", plan_cache=1)
         runs = []
         for example in examples:
             session.reset_state()
             runs.append([np.asarray(value) for value in session.run(dict(example)).values()])
-        found.append([np.concatenate([run[i].ravel() for run in runs]) for i in range(len(program.outputs))])
-    return {name: relative_error([a], [b]) for name, a, b in zip(program.outputs, *found, strict=True)}
+        found.append(runs)
+    return output_errors(program, *found)
 
 
 def weights_row(node: Any, weights: int, bits: int | None, reason: str) -> QuantizationRow:

@@ -66,26 +66,53 @@ class Group:
 
 
 def groups_of(program: Program, flow: Dataflow) -> list[Group]:
-    """Outputs that non-maximum suppression flows into and whose first dimension is not fixed, by what their names begin
-    with (`0.boxes`, `0.scores`): of each image one [n, 4] and one [n] of floats, at most one [n] of integers, and any
-    others."""
+    """Outputs that non-maximum suppression flows into and whose first dimension is not fixed, by image: of each image
+    one [n, 4] and one [n] of floats, at most one [n] of integers, and any others. They belong together by what their
+    names begin with (`0.boxes`, `0.scores`); where names do not tell, by their order: by image or by kind."""
+    names = list(program.outputs)
+    left = [
+        place
+        for place, spec in enumerate(program.outputs.values())
+        if spec.shape and not isinstance(spec.shape[0], int) and flow.origins(names[place]).suppressed
+    ]
+    groups: list[Group] = []
     parts: dict[str, list[int]] = {}
-    for place, (name, spec) in enumerate(program.outputs.items()):
-        if spec.shape and not isinstance(spec.shape[0], int) and flow.origins(name).suppressed:
-            parts.setdefault(name.rpartition(".")[0], []).append(place)
-    specs, names = list(program.outputs.values()), list(program.outputs)
-    groups = []
+    for place in left:
+        parts.setdefault(names[place].rpartition(".")[0], []).append(place)
     for places in parts.values():
-        floats = [p for p in places if specs[p].dtype.kind in "fV"]
-        boxes = [p for p in floats if len(specs[p].shape) == 2 and specs[p].shape[1] == 4]
-        scores = [p for p in floats if len(specs[p].shape) == 1]
-        labels = [p for p in places if specs[p].dtype.kind in "iu" and len(specs[p].shape) == 1]
-        if len(boxes) == 1 and len(scores) == 1 and len(labels) <= 1:
-            own = {*boxes, *scores, *labels}
-            others = tuple(p for p in places if p not in own)
-            limits = _thresholds(program, flow, names[scores[0]])
-            groups.append(Group(boxes[0], scores[0], labels[0] if labels else None, others, limits))
+        groups += filter(None, [_group(program, flow, places)])
+    left = [place for place in left if not any(place in group.places for group in groups)]
+    images = sum(_kind(program, place) == "boxes" for place in left)
+    if images and len(left) % images == 0:
+        each = len(left) // images
+        by_image = [left[i * each : (i + 1) * each] for i in range(images)]
+        for split in (by_image, [left[i::images] for i in range(images)]):
+            alike = len({tuple(_kind(program, place) for place in part) for part in split}) == 1
+            made = [_group(program, flow, part) for part in split] if alike else []
+            if made and None not in made:
+                return groups + [group for group in made if group is not None]
     return groups
+
+
+def _kind(program: Program, place: int) -> str:
+    """What an output may be of a group."""
+    spec = list(program.outputs.values())[place]
+    if spec.dtype.kind in "fV" and len(spec.shape) == 2 and spec.shape[1] == 4:
+        return "boxes"
+    if len(spec.shape) == 1:
+        return "scores" if spec.dtype.kind in "fV" else "labels" if spec.dtype.kind in "iu" else "other"
+    return f"other of rank {len(spec.shape)}"
+
+
+def _group(program: Program, flow: Dataflow, places: Sequence[int]) -> Group | None:
+    """Of those outputs; None: they are none."""
+    by_kind = {kind: [p for p in places if _kind(program, p) == kind] for kind in ("boxes", "scores", "labels")}
+    boxes, scores, labels = by_kind.values()
+    if len(boxes) != 1 or len(scores) != 1 or len(labels) > 1:
+        return None
+    others = tuple(p for p in places if p not in (*boxes, *scores, *labels))
+    limits = _thresholds(program, flow, list(program.outputs)[scores[0]])
+    return Group(boxes[0], scores[0], labels[0] if labels else None, others, limits)
 
 
 def _thresholds(program: Program, flow: Dataflow, output: str) -> Thresholds:
@@ -125,7 +152,7 @@ def _before(flow: Dataflow, value: str) -> Iterator[NodeInfo]:
 
 
 @dataclass(frozen=True)
-class _Rows:
+class Rows:
     """What one run gave for an image, in double."""
 
     boxes: Array
@@ -133,18 +160,18 @@ class _Rows:
     labels: Array
 
     @staticmethod
-    def of(group: Group, arrays: Sequence[Array]) -> _Rows:
+    def of(group: Group, arrays: Sequence[Array]) -> Rows:
         boxes, scores = (arrays[p].astype(np.float64) for p in (group.boxes, group.scores))
         labels = np.zeros(len(scores), np.int64) if group.labels is None else arrays[group.labels]
-        return _Rows(boxes, scores, labels)
+        return Rows(boxes, scores, labels)
 
     def __len__(self) -> int:
         return len(self.scores)
 
-    def chosen(self, rows: Sequence[int]) -> _Rows:
+    def chosen(self, rows: Sequence[int]) -> Rows:
         """Some of them."""
         at = np.asarray(rows, np.int64)
-        return _Rows(self.boxes[at], self.scores[at], self.labels[at])
+        return Rows(self.boxes[at], self.scores[at], self.labels[at])
 
     def said(self, row: int) -> str:
         return f"label {self.labels[row]}, score {self.scores[row]:.6g}"
@@ -160,9 +187,9 @@ def overlaps(a: Array, b: Array) -> Array:
     return np.where(np.abs(a[:, None] - b[None]).max(axis=2, initial=0) == 0, 1.0, shared)
 
 
-def partners(a: _Rows, b: _Rows) -> dict[int, int]:
-    """Rows of `a` to rows of `b`: equal labels, largest overlap first, each once. Boxes without area, which overlap
-    nothing, go by their corners."""
+def partners(a: Rows, b: Rows, least: float = PARTNER_OVERLAP) -> dict[int, int]:
+    """Rows of `a` to rows of `b`: equal labels, largest overlap first, from `least` on, each once. Boxes without area,
+    which overlap nothing, go by their corners."""
     if not len(a) or not len(b):
         return {}
     near = overlaps(a.boxes, b.boxes)
@@ -172,7 +199,7 @@ def partners(a: _Rows, b: _Rows) -> dict[int, int]:
     near = np.where(thin, np.maximum(near, 1 - apart / max(_size(b.boxes), 1e-300)), near)
     near = np.where(a.labels[:, None] == b.labels[None], near, 0.0)
     score = np.abs(a.scores[:, None] - b.scores[None])
-    rows, columns = np.nonzero(near >= PARTNER_OVERLAP)
+    rows, columns = np.nonzero(near >= least)
     order = np.lexsort((score[rows, columns], -near[rows, columns]))
     found: dict[int, int] = {}
     taken: set[int] = set()
@@ -206,7 +233,7 @@ def judge(
     others  further runs of the source, as ReferenceRun.others() has them; asked for only where the bounds do not
             suffice.
     """
-    mine, theirs = _Rows.of(group, got), _Rows.of(group, want)
+    mine, theirs = Rows.of(group, got), Rows.of(group, want)
     limit = slice_bound(bounds.get(str(want[group.scores].dtype), 0.0))
     for p in group.places:
         if got[p].dtype != want[p].dtype or got[p].shape[1:] != want[p].shape[1:]:
@@ -242,7 +269,7 @@ def judge(
 
 
 def _values(
-    group: Group, place: int, got: Array, want: Array, theirs: _Rows, pairs: Mapping[int, int], limit: float
+    group: Group, place: int, got: Array, want: Array, theirs: Rows, pairs: Mapping[int, int], limit: float
 ) -> tuple[Agreement, list[int]]:
     """Of partners, rows of the source to those of the program: each row's difference relative to what is large in it,
     and the source's rows that are outside of their bounds."""
@@ -277,7 +304,7 @@ def _apart(got: Array, want: Array) -> tuple[float, float]:
     )
 
 
-def _reason(group: Group, own: _Rows, other: _Rows, row: int, limit: float, moves: float) -> str:
+def _reason(group: Group, own: Rows, other: Rows, row: int, limit: float, moves: float) -> str:
     """Why a detection may be there in one program alone, by the numbers of both; empty if for none. moves: what scores
     may differ by beyond their bound."""
     score, largest = own.scores[row], float(np.abs(own.scores).max(initial=0.0))
@@ -310,17 +337,17 @@ class _Runs:
         ask: Callable[[], tuple[Sequence[Array] | None, Sequence[Sequence[Array]]]],
     ) -> None:
         self._group, self._want, self._ask = group, want, ask
-        self._theirs = _Rows.of(group, want)
-        self._known: list[tuple[Sequence[Array], _Rows]] | None = None
+        self._theirs = Rows.of(group, want)
+        self._known: list[tuple[Sequence[Array], Rows]] | None = None
         self._exact = False  # whether the first is in float64; it is the source's own then
 
-    def _runs(self) -> list[tuple[Sequence[Array], _Rows]]:
+    def _runs(self) -> list[tuple[Sequence[Array], Rows]]:
         if self._known is None:
             exact, moved = self._ask()
             self._exact = exact is not None and self._group.fits(exact)
             first = exact if exact is not None and self._exact else self._want
             fitting = [run for run in (first, *moved) if self._group.fits(run)]
-            self._known = [(run, _Rows.of(self._group, run)) for run in fitting]
+            self._known = [(run, Rows.of(self._group, run)) for run in fitting]
         return self._known
 
     def arbitrated(
@@ -352,7 +379,7 @@ class _Runs:
             apart.append(float(np.abs(self._theirs.scores[rows] - run.scores[columns]).max(initial=0.0)))
         return max(apart)
 
-    def reason(self, own: _Rows, row: int, sources: bool) -> str:
+    def reason(self, own: Rows, row: int, sources: bool) -> str:
         """Whether the source itself has that detection in one run and not in another, beside those that are found
         anyway."""
         rest, alone = own.chosen([i for i in range(len(own)) if i != row]), own.chosen([row])
@@ -369,4 +396,4 @@ def _decided(having: int, runs: int) -> str:
     return f"a rounding error decides it in the source too ({having} of {runs} runs have it)"
 
 
-__all__ = ["Group", "Thresholds", "groups_of", "judge", "overlaps", "partners"]
+__all__ = ["Group", "Rows", "Thresholds", "groups_of", "judge", "overlaps", "partners"]

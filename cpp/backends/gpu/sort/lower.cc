@@ -14,7 +14,8 @@ Status top(NodeLowering& n, int axis, int64_t k, bool smallest, bool last, bool 
   const bool floats = is_device_float(n.in(0).dtype);
   const AxisView v = view_axis(n.in(0).shape, axis);
   if (v.size == 0) return n.refuse(Rule::kAttribute, "an axis without elements");
-  if (k > kMostLooks / v.size) return n.refuse(Rule::kAttribute, str_cat("the first ", k, " of ", v.size));
+  if (v.size > 0 && k > kMostLooks / v.size)
+    return n.refuse(Rule::kAttribute, str_cat("the first ", k, " of ", v.size));
   const int64_t slices = v.outer * v.inner;
   const TensorId x = n.dense(0), at = n.make_dense(places), y = values < 0 ? at : n.make_dense(values);
   const SpecValues constants =
