@@ -38,7 +38,9 @@ function(pinnace_optimization variable file)
     set(moves "-O3")
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
       # What several objects have in common is shared when they are linked: no copies of it in functions that use it once.
-      set(others "-Os" "$<$<CXX_COMPILER_ID:GNU>:--param=comdat-sharing-probability=100>")
+      # Nor frame pointers, which two instructions of every function keep: who unwinds such code has its tables. Kernels have
+      # none, and keep theirs.
+      set(others "-Os" "-fomit-frame-pointer" "$<$<CXX_COMPILER_ID:GNU>:--param=comdat-sharing-probability=100>")
       set(drivers "-O2")
       set(moves "-Os")
     endif()
