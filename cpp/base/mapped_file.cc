@@ -3,6 +3,7 @@
 
 #include "base/open_file.h"
 
+#include <fcntl.h>
 #include <string.h>  // NOLINT: strerror_r is POSIX, not C++
 #include <sys/mman.h>
 #include <unistd.h>
@@ -35,10 +36,31 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::open(const std::string& pa
   return std::shared_ptr<const MappedFile>(made);
 }
 
-Result<const std::byte*> map_file(const RegularFile& file, const std::string& path) {
+Result<std::shared_ptr<const MappedFile>> MappedFile::of_descriptor(int descriptor, int64_t offset, int64_t size,
+                                                                    const std::string& name) {
+  Descriptor own(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
+  if (!own.valid()) return file_error("duplicate", name, errno);
+  PINNACE_ASSIGN(RegularFile file, regular_file(std::move(own), name));
+  const int64_t whole = file.bytes;
+  const bool inside = offset >= 0 && offset <= whole;
+  if (inside && size < 0) size = whole - offset;
+  if (!inside || size > whole - offset) {
+    return invalid("bytes from ", offset, " on, ", size, " of them, are not inside '", name, "', which has ", whole);
+  }
+  const int64_t before = offset % ::sysconf(_SC_PAGESIZE);
+  file.bytes = size == 0 ? 0 : before + size;
+  const std::shared_ptr<MappedFile> made(new MappedFile(nullptr, 0, -1));
+  PINNACE_ASSIGN(made->data_, map_file(file, name, offset - before));
+  made->size_ = static_cast<size_t>(file.bytes);
+  made->before_ = size == 0 ? 0 : static_cast<size_t>(before);
+  if (size == whole) made->descriptor_ = file.descriptor.release();
+  return std::shared_ptr<const MappedFile>(made);
+}
+
+Result<const std::byte*> map_file(const RegularFile& file, const std::string& path, int64_t offset) {
   if (file.bytes == 0) return static_cast<const std::byte*>(nullptr);
   const auto size = static_cast<size_t>(file.bytes);
-  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor.get(), 0);
+  void* mapping = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.descriptor.get(), offset);
   if (mapping == MAP_FAILED) return file_error("map", path, errno);
 #if defined(MADV_NOHUGEPAGE)
   ::madvise(mapping, size, MADV_NOHUGEPAGE);  // a wish

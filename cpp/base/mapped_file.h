@@ -17,20 +17,26 @@ class MappedFile {
   /// cannot be mapped. An empty file gives no bytes. Whoever shortens the file while it is mapped makes reads beyond
   /// its new end fatal: files are to be replaced, never rewritten.
   static Result<std::shared_ptr<const MappedFile>> open(const std::string& path);
+  /// The same of a part of a file that is open for reading, `size` bytes from `offset` on; -1: to its end. The
+  /// descriptor is duplicated. kInvalidArgument: the part is not inside the file. `name` is the file's in messages.
+  static Result<std::shared_ptr<const MappedFile>> of_descriptor(int descriptor, int64_t offset, int64_t size,
+                                                                 const std::string& name);
   ~MappedFile();
   MappedFile(const MappedFile&) = delete;
   MappedFile& operator=(const MappedFile&) = delete;
 
-  /// Starts at a page boundary.
-  std::span<const std::byte> bytes() const { return {data_, size_}; }
-  /// Open for reading as long as this lives; who needs it for longer duplicates it.
+  /// A whole file starts at a page boundary, a part of one as far from one as in the file.
+  std::span<const std::byte> bytes() const { return {data_ + before_, size_ - before_}; }
+  /// Open for reading as long as this lives; who needs it for longer duplicates it. -1 if the bytes are a
+  /// part of the file.
   int descriptor() const { return descriptor_; }
 
  private:
   MappedFile(const std::byte* data, size_t size, int descriptor) : data_(data), size_(size), descriptor_(descriptor) {}
   const std::byte* data_;
-  size_t size_;
+  size_t size_;  ///< of the mapping
   int descriptor_;
+  size_t before_ = 0;  ///< what is mapped before the part, from the page boundary on
 };
 
 /// A wish for large pages where these bytes lie, before they are read; for what is read often. A mapped file has small

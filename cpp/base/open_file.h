@@ -51,8 +51,9 @@ Result<RegularFile> open_regular(const std::string& path);
 Result<RegularFile> regular_file(Descriptor descriptor, const std::string& path);
 
 /// Maps the whole file read-only; null for an empty one. kFile. Whoever shortens a file while it is mapped makes reads
-/// beyond its new end fatal: files are to be replaced, never rewritten.
-Result<const std::byte*> map_file(const RegularFile& file, const std::string& path);
+/// beyond its new end fatal: files are to be replaced, never rewritten. `offset`, of whole pages: file.bytes are those
+/// from there on.
+Result<const std::byte*> map_file(const RegularFile& file, const std::string& path, int64_t offset = 0);
 
 /// The bytes of a mapped file that is closed already: for models of more files than a process may have open.
 class MappedBytes {

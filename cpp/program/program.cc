@@ -1,4 +1,5 @@
 // The public class Program: shared, immutable ProgramData.
+#include <pinnace/descriptor.h>
 #include <pinnace/program.h>
 
 #include <atomic>
@@ -45,18 +46,35 @@ Result<Program> program_of(std::string name, Buffer bytes, Verify verify) {
   return Program(std::move(data));
 }
 
+namespace {
+Result<Program> program_of(const std::string& path, std::shared_ptr<const MappedFile> file, Verify verify,
+                           const LogTime& time) {
+  const std::span<const std::byte> bytes = file->bytes();
+  std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
+  const int descriptor = file->descriptor();
+  PINNACE_ASSIGN(auto data, read_program(std::move(name), std::move(file), bytes,
+                                         {.verify = verify, .descriptor = descriptor, .mapped = true}));
+  PINNACE_LOG_INFO("opened '", path, "': ", bytes.size(), " bytes, ", data->graph.nodes.size(), " nodes, ",
+                   data->payloads.size(), " payloads, in ", time.text());
+  return Program(std::move(data));
+}
+}  // namespace
+
 Result<Program> Program::open(const std::string& path, Verify verify) {
   return at_border([&]() -> Result<Program> {
     const LogTime time;
     PINNACE_ASSIGN(auto file, MappedFile::open(path));
-    const std::span<const std::byte> bytes = file->bytes();
-    std::string name = path.substr(path.rfind('/') + 1);  // npos + 1 is 0
-    const int descriptor = file->descriptor();
-    PINNACE_ASSIGN(auto data,
-                   read_program(std::move(name), std::move(file), bytes, {.verify = verify, .descriptor = descriptor}));
-    PINNACE_LOG_INFO("opened '", path, "': ", bytes.size(), " bytes, ", data->graph.nodes.size(), " nodes, ",
-                     data->payloads.size(), " payloads, in ", time.text());
-    return Program(std::move(data));
+    return program_of(path, std::move(file), verify, time);
+  });
+}
+
+Result<Program> open_descriptor(int descriptor, int64_t offset, int64_t bytes, Verify verify) {
+  return at_border([&]() -> Result<Program> {
+    const LogTime time;
+    const std::string name = str_cat("descriptor ", descriptor);
+    PINNACE_ASSIGN(auto file, MappedFile::of_descriptor(descriptor, offset, bytes, name));
+    if (offset % 64) return Program::from_bytes(file->bytes(), verify);
+    return program_of(name, std::move(file), verify, time);
   });
 }
 

@@ -95,7 +95,7 @@ Result<std::shared_ptr<const ProgramData>> read_program(std::string name, std::s
                                                         std::span<const std::byte> bytes, const ReadOptions& options) {
   assert(reinterpret_cast<uintptr_t>(bytes.data()) % kAlignment == 0);
   FileView file{.name = std::move(name), .bytes = bytes, .descriptor = options.descriptor};
-  file.may_change = options.descriptor >= 0;
+  file.may_change = options.descriptor >= 0 || options.mapped;
   PINNACE_ASSIGN(const Container container, read_container(file, options.verify));
   PINNACE_ASSIGN(Manifest manifest, decode_manifest(file, container));
   PINNACE_ASSIGN(DecodedGraph decoded, decode_graph(file, container, owner));

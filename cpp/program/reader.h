@@ -14,7 +14,8 @@ namespace pinnace {
 
 struct ReadOptions {
   Verify verify = Verify::kFull;
-  int descriptor = -1;  ///< of the MappedFile that the bytes are; -1: they are none
+  int descriptor = -1;  ///< of the MappedFile that the bytes are; -1: they are none, or a part of one
+  bool mapped = false;  ///< they are a part of a mapped file
   OpTable ops;          ///< built-in operators, and others before them
   std::span<const Upgrade> upgrades = all_upgrades();
 };

@@ -1,8 +1,10 @@
 // Every public call of the runtime while each allocation, each call of the file system, each start of a thread and each
 // call of a device fails once: a typed error or the right result, nothing half-written, the same object works again,
 // nothing is lost.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -340,36 +342,140 @@ TEST_P(Faults, States) {
                   GetParam());
 }
 
+/// Every function of the C API that can fail, one after another; the first failure ends them. What it gives is freed.
+struct CCalls {
+  const std::string path, other_path;
+  const Net& net;
+  pnc_program *program = nullptr, *other = nullptr;
+  pnc_session* session = nullptr;
+  pnc_cancel_token* token = nullptr;
+  pnc_cancel_scope* scope = nullptr;
+  pnc_custom_op* op = nullptr;
+  pnc_run* run = nullptr;
+  bool right = false;  ///< the last output
+
+  ~CCalls() { end(); }
+  void end() {
+    pnc_run_close(std::exchange(run, nullptr));
+    pnc_cancel_scope_leave(std::exchange(scope, nullptr));
+    pnc_session_close(std::exchange(session, nullptr));
+    pnc_custom_op_close(std::exchange(op, nullptr));
+    pnc_cancel_token_close(std::exchange(token, nullptr));
+    pnc_program_close(std::exchange(other, nullptr));
+    pnc_program_close(std::exchange(program, nullptr));
+    right = false;
+  }
+  /// A list or text that is given and freed.
+  template <class Row, class Object>
+  static pnc_status list(pnc_status (*f)(const Object*, const Row**, int32_t*), const Object* of) {
+    const Row* rows = nullptr;
+    int32_t count = 0;
+    const pnc_status status = f(of, &rows, &count);
+    if (status != PNC_OK && (rows || count)) return PNC_INVALID_ARGUMENT;  // it fails, and gives something
+    pnc_free(rows);
+    return status;
+  }
+  pnc_status again(pnc_status opened) {
+    pnc_program_close(std::exchange(other, nullptr));
+    return opened;
+  }
+  static pnc_status no_operator(void*, pnc_op_call*) { return PNC_UNSUPPORTED; }
+
+  pnc_status open() {
+    const auto bytes = net.program.bytes();
+    pnc_status status = pnc_program_open(path.c_str(), &program);
+    if (status == PNC_OK) status = again(pnc_program_open_with(path.c_str(), PNC_VERIFY_FULL, &other));
+    if (status == PNC_OK) {
+      status = again(pnc_program_from_bytes(bytes.data(), bytes.size(), PNC_VERIFY_FULL, &other));
+    }
+    if (const int file = status == PNC_OK ? ::open(path.c_str(), O_RDONLY | O_CLOEXEC) : -1; file >= 0) {
+      status = again(pnc_program_open_descriptor(file, 0, -1, PNC_VERIFY_FULL, &other));
+      ::close(file);
+    }
+    const char* text = nullptr;
+    if (status == PNC_OK) status = list(pnc_program_symbols, program);
+    if (status == PNC_OK) status = list(pnc_program_metadata, program);
+    if (status == PNC_OK) status = list(pnc_program_payloads, program);
+    if (status == PNC_OK) status = list(pnc_program_nodes, program);
+    if (status == PNC_OK) status = list(pnc_program_constants, program);
+    if (status == PNC_OK) status = pnc_program_text(program, 64, &text);
+    pnc_free(std::exchange(text, nullptr));
+    const pnc_fact fact = {"a key that is long enough to be allocated", "a value"};
+    if (status == PNC_OK) status = again(pnc_program_without_payloads(program, &other));
+    if (status == PNC_OK) status = pnc_program_with_metadata(program, &fact, 1, &other);
+    if (status == PNC_OK) status = pnc_program_diff(program, other, 1, &text);
+    pnc_free(text);
+    if (status == PNC_OK) status = pnc_program_save(program, other_path.c_str());
+    const pnc_device* devices = nullptr;
+    int32_t count = 0;
+    if (status == PNC_OK) status = pnc_devices(&devices, &count);
+    pnc_free(devices);
+    return status;
+  }
+  pnc_status run_and_read() {
+    const char* keep = "r";
+    pnc_tensor x{net.inputs[0].memory.host, net.inputs[0].memory.bytes, PNC_F32, 2, {2, 4}}, y{}, state{};
+    pnc_run_options limits = {};
+    pnc_status status = pnc_cancel_token_create(&token);
+    if (status == PNC_OK) status = pnc_cancel_scope_enter(&limits, &scope);
+    if (status == PNC_OK) status = pnc_custom_op_create("a.b", 1, no_operator, no_operator, nullptr, &op);
+    pnc_session_options options = {};
+    options.size = sizeof options;
+    options.target = "cpu";
+    options.threads = 1;
+    options.keep = &keep;
+    options.keep_count = 1;
+    options.ops = &op;
+    options.op_count = 1;
+    if (status == PNC_OK) status = pnc_session_create_with(program, &options, &session);
+    if (status == PNC_OK) status = pnc_session_run(session, &x, 1, nullptr, 0);
+    if (status == PNC_OK) status = pnc_session_submit(session, &x, 1, nullptr, 0, nullptr, nullptr, nullptr, &run);
+    if (status == PNC_OK) status = pnc_run_wait(run);
+    if (status == PNC_OK) {
+      const pnc_profile_event* events = nullptr;
+      int32_t count = 0;
+      status = pnc_session_profile(session, &x, 1, nullptr, 0, nullptr, &events, &count);
+      pnc_free(events);
+    }
+    if (status == PNC_OK) status = list(pnc_session_placement, static_cast<const pnc_session*>(session));
+    const char* precision = nullptr;
+    if (status == PNC_OK) status = pnc_session_precision(session, &precision);
+    pnc_free(precision);
+    float count[2] = {5, 5};
+    const pnc_tensor value = {count, sizeof count, PNC_F32, 1, {2}};
+    if (status == PNC_OK) status = pnc_session_state(session, 0, &state);
+    if (status == PNC_OK) status = pnc_session_set_state(session, 0, &value);
+    if (status == PNC_OK) status = pnc_session_copy_state(session, 0, &value);
+    if (status == PNC_OK) status = pnc_session_reset_state(session);
+    if (status == PNC_OK) status = pnc_session_output(session, 0, &y);
+    right = status == PNC_OK && y.bytes == net.right.size() && !std::memcmp(y.data, net.right.data(), y.bytes);
+    return status;
+  }
+  pnc_status all() {
+    const pnc_status status = open();
+    return status == PNC_OK ? run_and_read() : status;
+  }
+};
+
 TEST_P(Faults, CInterface) {
   const TemporaryFolder folder;
-  const std::string path = folder.file("a.pnc");
   const Net net(kSmall);
-  ASSERT_TRUE(net.program.save(path).ok());
-  pnc_program* program = nullptr;
-  pnc_session* session = nullptr;
-  pnc_tensor x{net.inputs[0].memory.host, net.inputs[0].memory.bytes, PNC_F32, 2, {2, 4}}, y{};
-  const auto end = [&] {
-    pnc_session_close(std::exchange(session, nullptr));
-    pnc_program_close(std::exchange(program, nullptr));
-  };
-  const auto all = [&] {
-    pnc_status status = pnc_program_open(path.c_str(), &program);
-    if (status == PNC_OK) status = pnc_session_create(program, nullptr, &session);
-    if (status == PNC_OK) status = pnc_session_run(session, &x, 1, nullptr, 0);
-    if (status == PNC_OK) status = pnc_session_output(session, 0, &y);
-    return status;
-  };
+  ASSERT_TRUE(net.program.save(folder.file("a.pnc")).ok());
+  CCalls calls{folder.file("a.pnc"), folder.file("b.pnc"), net};
   pnc_status first = PNC_OK;
   bool first_silent = false;
   const auto first_calls = [&] {
-    first = all();
+    first = at_border([&] { return calls.all(); }, PNC_OUT_OF_MEMORY);
     first_silent = first != PNC_OK && !*pnc_error();
+    pnc_cancel_scope_leave(std::exchange(calls.scope, nullptr));  // by the thread that entered it
   };
   const auto check = [&](const Status& status) -> std::string {
     if (!status.ok() && first_silent) return "there is no sentence";
-    end();
-    if (const pnc_status code = all(); code != PNC_OK) return "does not work any more: " + std::string(pnc_error());
-    return std::string(static_cast<const char*>(y.data), y.bytes) == net.right ? "" : "gives other numbers";
+    calls.end();
+    if (const pnc_status code = calls.all(); code != PNC_OK) {
+      return "does not work any more: " + std::string(pnc_error());
+    }
+    return calls.right ? "" : "gives other numbers";
   };
   fail_everywhere(
       {"C interface, all calls",
@@ -379,8 +485,8 @@ TEST_P(Faults, CInterface) {
          first = PNC_OUT_OF_MEMORY;
          first_silent = false;
          pthread_t thread;
-         const auto body = [](void* calls) -> void* {
-           (*static_cast<decltype(first_calls)*>(calls))();
+         const auto body = [](void* given) -> void* {
+           (*static_cast<decltype(first_calls)*>(given))();
            return nullptr;
          };
          if (pthread_create(&thread, nullptr, body, const_cast<void*>(static_cast<const void*>(&first_calls))) == 0) {
@@ -394,7 +500,7 @@ TEST_P(Faults, CInterface) {
          }
          return check(status);
        },
-       end,
+       [&] { calls.end(); },
        {Code::kOutOfMemory}},
       GetParam());
 }

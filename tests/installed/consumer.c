@@ -1,4 +1,4 @@
-/* What a C application does with the installed library: as consumer.cc, with every function of the C API. */
+/* What a C application does with the installed library: as consumer.cc, and what it is told when it does it wrong. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -83,6 +83,30 @@ def program(archive: Path) -> Path:
     return path
 
 
+class CountingNet(Net):
+    """The same with a state."""
+
+    runs: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("runs", torch.zeros(1))
+
+    def forward(self, image: torch.Tensor) -> Any:
+        self.runs.add_(1)
+        return super().forward(image)
+
+
+@pytest.fixture(scope="module")
+def counting(net: nn.Module, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    counts = CountingNet().eval()
+    counts.load_state_dict({**net.state_dict(), "runs": torch.zeros(1)})
+    path = tmp_path_factory.mktemp("counting") / "counting.pnc"
+    shapes = {"image": {0: pn.Dim("batch", 1, 64)}}
+    pn.load(counts, (torch.zeros(2, 1, 8, 8),), dynamic_shapes=shapes).build().save(path)
+    return path
+
+
 def expected(net: nn.Module, images: np.ndarray) -> np.ndarray:
     with torch.no_grad():
         result: np.ndarray = net(torch.from_numpy(images)).numpy()
@@ -100,7 +124,9 @@ def needed(library: Path) -> set[str]:
     return set(re.findall(r"NEEDED.*\[(\S+?)\.so", call("readelf", "-d", library)))
 
 
-def test_cmake_package(prefix: Path, net: nn.Module, archive: Path, program: Path, tmp_path: Path) -> None:
+def test_cmake_package(
+    prefix: Path, net: nn.Module, archive: Path, program: Path, counting: Path, tmp_path: Path
+) -> None:
     source = shutil.copytree(ROOT / "tests/installed", tmp_path / "source")
     call("cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
     call("cmake", "--build", tmp_path / "build", "--parallel", "2")
@@ -109,6 +135,9 @@ def test_cmake_package(prefix: Path, net: nn.Module, archive: Path, program: Pat
             executable = tmp_path / "build" / f"consumer_{language}_{kind}"
             check_consumer(net, call(executable, program))
             assert ("libpinnace_runtime" in needed(executable)) == (kind == "runtime")
+    for kind in ("runtime", "runtime_static"):
+        every_call = tmp_path / "build" / f"every_call_c_{kind}"
+        check_consumer(net, call(every_call, counting, tmp_path / "written.pnc"))
     call(tmp_path / "build/converter", archive, tmp_path / "converted.pnc")
     assert pn.diff(pn.Program.open(tmp_path / "converted.pnc"), pn.Program.open(program), include_metadata=False) == []
     check_consumer(net, call(tmp_path / "build/consumer_c_runtime", tmp_path / "converted.pnc"))
