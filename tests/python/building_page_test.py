@@ -26,7 +26,7 @@ def named(cell: str) -> list[str]:
 
 
 def cmake() -> str:
-    parts = [sorted((ROOT / part).rglob("CMakeLists.txt")) for part in ("cpp", "bindings", "bench", "tests")]
+    parts = [sorted((ROOT / part).rglob("CMakeLists.txt")) for part in ("cpp", "java", "bindings", "bench", "tests")]
     lists = [ROOT / "CMakeLists.txt", *sorted((ROOT / "cmake").glob("*.cmake")), *(path for p in parts for path in p)]
     return "\n".join(path.read_text() for path in lists if path.parent != ROOT / "tests/installed")
 

@@ -1,0 +1,81 @@
+package org.pinnace;
+
+import androidx.annotation.NonNull;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+
+/** How a program is to be run. Every setter gives the object itself. Not safe for several threads while it is changed. */
+public final class Options {
+  private String target = "auto";
+  private String precision = "fp32";
+  private int threads = 0;
+  private boolean fallback = true;
+  private int planCache = 8;
+  private boolean requirePayload = false;
+  private List<String> keep = Collections.emptyList();
+
+  /** Options that are all at their defaults. */
+  public Options() {}
+
+  /**
+   * {@code "auto"} (the default), one target ({@code "cpu"}, {@code "nnapi"}), or several in order of preference, separated
+   * by commas. Nodes that these do not take go to the CPU, each with a reason in {@link Session#placement}.
+   */
+  @NonNull
+  public Options target(@NonNull String target) {
+    this.target = target;
+    return this;
+  }
+
+  /** The smallest floats that products read: {@code "fp32"} (the default), {@code "fp16"}, {@code "bf16"} or {@code "auto"}. */
+  @NonNull
+  public Options precision(@NonNull String precision) {
+    this.precision = precision;
+    return this;
+  }
+
+  /** Threads that one run may use, the caller's included; 0, the default: as many as the process may use processors. */
+  @NonNull
+  public Options threads(int threads) {
+    this.threads = threads;
+    return this;
+  }
+
+  /** False: {@link PinnaceException.Unsupported} rather than run a node elsewhere than asked. The default is true. */
+  @NonNull
+  public Options fallback(boolean fallback) {
+    this.fallback = fallback;
+    return this;
+  }
+
+  /** How many sets of input shapes keep their plan and memory; 8 unless set. */
+  @NonNull
+  public Options planCache(int sets) {
+    this.planCache = sets;
+    return this;
+  }
+
+  /** True: {@link PinnaceException.Unsupported} rather than pack weights that the file does not hold packed. */
+  @NonNull
+  public Options requirePayload(boolean require) {
+    this.requirePayload = require;
+    return this;
+  }
+
+  /** Names of inner values that become outputs, after the program's, in this order. */
+  @NonNull
+  public Options keep(@NonNull List<String> names) {
+    if (names == null) throw new PinnaceException.InvalidArgument("the names are null");
+    this.keep = new ArrayList<>(names);
+    return this;
+  }
+
+  long create(long program) {
+    byte[][] names = new byte[keep.size()][];
+    for (int i = 0; i < names.length; ++i) names[i] = Cells.of(keep.get(i), "a name to keep");
+    int[] numbers = {threads, fallback ? 0 : 1, planCache, requirePayload ? 1 : 0};
+    if (planCache < 1) throw new PinnaceException.InvalidArgument("a plan cache of " + planCache + " sets, needs 1 or more");
+    return Native.create(program, Cells.of(target, "the target"), Cells.of(precision, "the precision"), numbers, names);
+  }
+}

@@ -1,0 +1,387 @@
+package org.pinnace;
+
+import static org.junit.Assert.assertArrayEquals;
+import static org.junit.Assert.assertEquals;
+import static org.junit.Assert.assertFalse;
+import static org.junit.Assert.assertNotNull;
+import static org.junit.Assert.assertNull;
+import static org.junit.Assert.assertSame;
+import static org.junit.Assert.assertTrue;
+import static org.junit.Assert.fail;
+
+import java.io.File;
+import java.io.FileInputStream;
+import java.io.FileOutputStream;
+import java.io.IOException;
+import java.nio.ByteBuffer;
+import java.nio.ByteOrder;
+import java.nio.file.Files;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.HashMap;
+import java.util.Map;
+import java.util.concurrent.CancellationException;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ExecutionException;
+import java.util.concurrent.TimeUnit;
+import org.junit.After;
+import org.junit.Before;
+import org.junit.Test;
+
+/**
+ * What each call gives, and misuse. {@code counter.pnc} of the folder {@code pinnace.tests} has y = 2 x + runs, of x
+ * float32[n,3], n in 1..8, and the state runs, which counts from 0; {@code endless.pnc} runs until it is told to stop.
+ */
+public class SessionTest {
+  private interface Calls {
+    void make() throws Exception;
+  }
+
+  private static <E extends Throwable> E thrown(Class<E> kind, String words, Calls calls) {
+    try {
+      calls.make();
+    } catch (Throwable failure) {
+      assertTrue(failure + " is no " + kind, kind.isInstance(failure));
+      assertTrue(failure.getMessage() + " does not say: " + words, failure.getMessage().contains(words));
+      return kind.cast(failure);
+    }
+    fail("nothing was thrown, " + kind + " was expected: " + words);
+    return null;
+  }
+
+  private static void wrong(String words, Calls calls) {
+    thrown(PinnaceException.InvalidArgument.class, words, calls);
+  }
+
+  private static File file(String name) {
+    return new File(System.getProperty("pinnace.tests"), name);
+  }
+
+  private static Map<String, Tensor> x(float... elements) {
+    return Collections.singletonMap("x", Tensor.of(elements, elements.length / 3, 3));
+  }
+
+  private Program program;
+  private Session session;
+
+  @Before
+  public void open() {
+    program = Program.open(file("counter.pnc").getPath());
+    session = Session.create(program, new Options().target("cpu").threads(1));
+  }
+
+  @After
+  public void close() {
+    session.close();
+    session.close();
+    program.close();
+    program.close();
+  }
+
+  @Test
+  public void describesPrograms() {
+    assertEquals(1, program.inputs().size());
+    Spec input = program.inputs().get(0);
+    assertEquals("x", input.name);
+    assertEquals(DType.F32, input.dtype);
+    assertArrayEquals(new long[] {-1, 3}, input.shape());
+    Symbol symbol = input.symbol(0);
+    assertNotNull(symbol);
+    assertSame(program.symbols().get(0), symbol);
+    assertEquals(1, symbol.min);
+    assertEquals(8, symbol.max);
+    assertEquals(1, symbol.multipleOf);
+    assertNull(input.symbol(1));
+    assertEquals("x: float32[" + symbol.name + ",3]", input.toString());
+    assertEquals(0, input.scales().length);
+    assertEquals(-1, input.axis());
+    assertEquals(1, program.outputs().size());
+    assertEquals("runs", program.states().get(0).name);
+    assertTrue(program.metadata().containsKey("producer"));
+    thrown(UnsupportedOperationException.class, "", () -> {
+      try {
+        program.inputs().clear();
+      } catch (UnsupportedOperationException e) {
+        throw new UnsupportedOperationException("");
+      }
+    });
+    assertTrue(Device.libraryVersion().matches("\\d+\\.\\d+\\.\\d+"));
+    boolean cpu = false;
+    for (Device device : Device.all()) cpu |= device.target.equals("cpu") && device.available;
+    assertTrue(cpu);
+  }
+
+  @Test
+  public void opensPathsBuffersAndDescriptors() throws IOException {
+    byte[] bytes = Files.readAllBytes(file("counter.pnc").toPath());
+    ByteBuffer direct = ByteBuffer.allocateDirect(bytes.length + 7);
+    direct.position(3);
+    direct.put(bytes);
+    direct.flip();
+    direct.position(3);
+    ByteBuffer heap = ByteBuffer.wrap(bytes);
+    File inside = File.createTempFile("pinnace", ".apk");
+    try {
+      try (FileOutputStream out = new FileOutputStream(inside)) {
+        out.write(new byte[100]);
+        out.write(bytes);
+        out.write(new byte[5]);
+      }
+      try (FileInputStream whole = new FileInputStream(file("counter.pnc"));
+          FileInputStream part = new FileInputStream(inside)) {
+        Program[] all = {
+          Program.open(direct), Program.open(heap), Program.open(heap.asReadOnlyBuffer()), Program.open(whole.getFD()),
+          Program.open(part.getFD(), 100, bytes.length), Program.open(file("counter.pnc").getPath(), Program.Verify.FULL)
+        };
+        wrong("are not inside", () -> Program.open(part.getFD(), 100, bytes.length + 6));
+        for (Program one : all) {
+          try (Session ran = Session.create(one)) {
+            assertArrayEquals(new float[] {3, 5, 7}, ran.run(x(1, 2, 3)).get("y").floats(), 0);
+          }
+          one.close();
+        }
+      }
+    } finally {
+      inside.delete();
+    }
+    assertEquals(3, direct.position());
+    assertEquals(0, heap.position());
+    thrown(PinnaceException.FileFailure.class, "/nowhere.pnc", () -> Program.open("/nowhere.pnc"));
+    bytes[bytes.length / 2] ^= 1;
+    PinnaceException.CorruptFile damaged =
+        thrown(PinnaceException.CorruptFile.class, "", () -> Program.open(ByteBuffer.wrap(bytes)));
+    assertTrue(damaged.rule().startsWith("F-"));
+    assertTrue(damaged.offset() >= 0);
+    thrown(PinnaceException.CorruptFile.class, "", () -> Program.open(ByteBuffer.allocate(0)));
+    wrong("null character", () -> Program.open("a\0b"));
+  }
+
+  @Test
+  public void runsAndKeepsStates() {
+    assertEquals(Collections.singletonList("y"), session.outputs());
+    assertArrayEquals(new float[] {3, 5, 7}, session.run(x(1, 2, 3)).get("y").floats(), 0);
+    Tensor y = session.run(x(1, 2, 3, 4, 5, 6)).get("y");
+    assertArrayEquals(new long[] {2, 3}, y.shape());
+    assertArrayEquals(new float[] {4, 6, 8, 10, 12, 14}, y.floats(), 0);
+    assertArrayEquals(new float[] {2}, session.state("runs").floats(), 0);
+    session.setState("runs", Tensor.of(new float[] {10}, 1));
+    assertArrayEquals(new float[] {13, 15, 17}, session.run(x(1, 2, 3)).get("y").floats(), 0);
+    session.resetState();
+    assertArrayEquals(new float[] {0}, session.state("runs").floats(), 0);
+    // The outputs of earlier runs are the caller's own.
+    assertArrayEquals(new float[] {4, 6, 8, 10, 12, 14}, y.floats(), 0);
+    wrong("no state 'walks'", () -> session.state("walks"));
+    wrong("state 'runs'", () -> session.setState("runs", Tensor.of(new float[] {1, 2}, 2)));
+    wrong("null", () -> session.setState("runs", null));
+  }
+
+  @Test
+  public void sharesMemoryWithoutACopy() {
+    ByteBuffer in = ByteBuffer.allocateDirect(24).order(ByteOrder.nativeOrder());
+    ByteBuffer out = ByteBuffer.allocateDirect(12).order(ByteOrder.nativeOrder());
+    in.position(12);
+    Map<String, Tensor> inputs = Collections.singletonMap("x", Tensor.of(DType.F32, new long[] {1, 3}, in));
+    Map<String, Tensor> outputs = Collections.singletonMap("y", Tensor.of(DType.F32, new long[] {1, 3}, out));
+    for (int run = 1; run <= 3; ++run) {
+      for (int i = 0; i < 3; ++i) in.putFloat(12 + 4 * i, run * 10 + i);
+      session.run(inputs, outputs, new RunOptions());
+      for (int i = 0; i < 3; ++i) assertEquals(2 * (run * 10 + i) + run, out.getFloat(4 * i), 0);
+    }
+    wrong("cannot be written to", () -> session.run(inputs,
+        Collections.singletonMap("y", Tensor.of(DType.F32, new long[] {1, 3}, out.asReadOnlyBuffer())), new RunOptions()));
+    wrong("overlap", () -> session.run(inputs, Collections.singletonMap("y", inputs.get("x")), new RunOptions()));
+    wrong("'y'", () -> session.run(inputs,
+        Collections.singletonMap("y", Tensor.allocate(DType.F32, 2, 3)), new RunOptions()));
+  }
+
+  @Test
+  public void describesSessions() {
+    Profile profile = session.profile(x(1, 2, 3));
+    assertArrayEquals(new float[] {3, 5, 7}, profile.outputs.get("y").floats(), 0);
+    assertFalse(profile.events.isEmpty());
+    assertEquals("cpu", profile.events.get(0).backend);
+    assertTrue(profile.events.get(0).durationNs >= 0);
+    assertFalse(session.placement().isEmpty());
+    boolean onCpu = false;
+    for (Placement row : session.placement()) onCpu |= row.backend.equals("cpu") && !row.kernel.isEmpty();
+    assertTrue(onCpu);
+    assertTrue(session.plan().peakBytes > 0);
+    assertTrue(session.plan().nodesRun > 0);
+    assertEquals("fp32", session.precision());
+    session.limitLoops(1, TimeUnit.SECONDS);
+    wrong("", () -> session.limitLoops(-1, TimeUnit.SECONDS));
+  }
+
+  @Test
+  public void takesOptions() {
+    String inner = null;
+    for (Placement row : session.placement()) inner = inner == null ? row.node : inner;
+    wrong("nowhere", () -> Session.create(program, new Options().keep(Arrays.asList("nowhere"))));
+    wrong("cube", () -> Session.create(program, new Options().target("cube")));
+    wrong("fp7", () -> Session.create(program, new Options().precision("fp7")));
+    wrong("null", () -> Session.create(program, new Options().target(null)));
+    wrong("plan cache", () -> Session.create(program, new Options().planCache(0)));
+    wrong("null", () -> Session.create(program, null));
+    wrong("null", () -> Session.create(null));
+    try (Session one = Session.create(program, new Options().planCache(1).fallback(false).target("cpu"))) {
+      for (int n = 1; n <= 8; ++n) assertEquals(3 * n, one.run(x(new float[3 * n])).get("y").elements());
+    }
+  }
+
+  @Test
+  public void refusesWrongInputs() {
+    Tensor good = x(1, 2, 3).get("x");
+    wrong("'x' is missing", () -> session.run(Collections.<String, Tensor>emptyMap()));
+    wrong("'x' is missing", () -> session.run(Collections.<String, Tensor>singletonMap("x", null)));
+    Map<String, Tensor> more = new HashMap<>();
+    more.put("x", good);
+    more.put("z", good);
+    wrong("no input 'z'", () -> session.run(more));
+    wrong("null", () -> session.run(null));
+    wrong("null", () -> session.run(x(1, 2, 3), null));
+    wrong("'x'", () -> session.run(Collections.singletonMap("x", Tensor.of(new int[] {1, 2, 3}, 1, 3))));
+    wrong("'x'", () -> session.run(Collections.singletonMap("x", Tensor.of(new float[4], 1, 4))));
+    wrong("9", () -> session.run(x(new float[27])));
+    wrong("'x'", () -> session.run(Collections.singletonMap("x", Tensor.allocate(DType.F32, 0, 3))));
+    wrong("not direct", () -> Tensor.of(DType.F32, new long[] {1}, ByteBuffer.allocate(4)));
+    wrong("has 12 bytes, the buffer has 11", () -> Tensor.of(DType.F32, new long[] {3}, ByteBuffer.allocateDirect(11)));
+    wrong("null", () -> Tensor.of(DType.F32, new long[] {1}, null));
+    wrong("null", () -> Tensor.of(DType.F32, null, ByteBuffer.allocateDirect(4)));
+    wrong("null", () -> Tensor.of(null, new long[] {1}, ByteBuffer.allocateDirect(4)));
+    wrong("null", () -> Tensor.of((float[]) null, 1));
+    wrong("negative", () -> Tensor.allocate(DType.F32, -1));
+    wrong("more bytes", () -> Tensor.allocate(DType.F32, 1L << 40));
+    wrong("2^63", () -> Tensor.allocate(DType.F32, 1L << 40, 1L << 40));
+    wrong("rank 33", () -> Tensor.allocate(DType.F32, new long[33]));
+    wrong("elements, was given 2", () -> Tensor.of(new float[2], 3));
+    wrong("not int32", () -> good.ints());
+    assertArrayEquals(new float[] {3, 5, 7}, session.run(x(1, 2, 3)).get("y").floats(), 0);
+    assertEquals(2, Tensor.allocate(DType.I4, 3).toBytes().length);
+    assertEquals(0, Tensor.allocate(DType.F32, 0, 1L << 62, 8).elements());
+  }
+
+  @Test
+  public void refusesWhatIsClosed() throws Exception {
+    session.close();
+    wrong("the session is closed", () -> session.run(x(1, 2, 3)));
+    wrong("the session is closed", () -> session.runAsync(x(1, 2, 3)));
+    wrong("the session is closed", () -> session.state("runs"));
+    wrong("the session is closed", () -> session.resetState());
+    wrong("the session is closed", () -> session.placement());
+    wrong("the session is closed", () -> session.profile(x(1, 2, 3)));
+    program.close();
+    wrong("the program is closed", () -> Session.create(program));
+    wrong("the program is closed", () -> program.metadata());
+    assertEquals(1, program.inputs().size());
+    CancelToken token = new CancelToken();
+    token.close();
+    wrong("the token is closed", () -> token.cancel());
+    // A program may be closed before its sessions, and a session while it runs.
+    try (Program endless = Program.open(file("endless.pnc").getPath())) {
+      Session runs = Session.create(endless);
+      CompletableFuture<Map<String, Tensor>> run = runs.runAsync(endlessInputs());
+      runs.close();
+      wrong("the session is closed", () -> runs.placement());
+      run.cancel(true);
+    }
+  }
+
+  private static Map<String, Tensor> endlessInputs() {
+    Map<String, Tensor> inputs = new HashMap<>();
+    inputs.put("go", Tensor.of(DType.BOOL, new byte[] {1}));
+    inputs.put("x", Tensor.of(new float[1000], 1000));
+    return inputs;
+  }
+
+  @Test
+  public void endsRunsEarly() throws Exception {
+    try (Program endless = Program.open(file("endless.pnc").getPath());
+        Session runs = Session.create(endless)) {
+      thrown(PinnaceException.Cancelled.class, "timed out", () ->
+          runs.run(endlessInputs(), new RunOptions().timeout(50, TimeUnit.MILLISECONDS)));
+      try (CancelToken token = new CancelToken()) {
+        Thread other = new Thread(() -> {
+          try {
+            Thread.sleep(50);
+          } catch (InterruptedException e) {
+            return;
+          }
+          token.cancel();
+        });
+        other.start();
+        thrown(PinnaceException.Cancelled.class, "", () -> runs.run(endlessInputs(), new RunOptions().cancel(token)));
+        other.join();
+        assertTrue(token.isCancelled());
+        thrown(PinnaceException.Cancelled.class, "", () -> runs.run(endlessInputs(), new RunOptions().cancel(token)));
+      }
+      runs.limitLoops(30, TimeUnit.MILLISECONDS);
+      thrown(PinnaceException.Cancelled.class, "", () -> runs.run(endlessInputs()));
+      runs.limitLoops(0, TimeUnit.SECONDS);
+
+      CompletableFuture<Map<String, Tensor>> run = runs.runAsync(endlessInputs());
+      wrong("running on another thread", () -> runs.run(endlessInputs()));
+      wrong("running on another thread", () -> runs.runAsync(endlessInputs()));
+      wrong("running on another thread", () -> runs.resetState());
+      runs.placement();
+      assertFalse(run.isDone());
+      assertTrue(run.cancel(true));
+      thrown(CancellationException.class, "", () -> {
+        try {
+          run.get();
+        } catch (CancellationException e) {
+          throw new CancellationException("");
+        }
+      });
+      run.cancel(true);
+      for (int tries = 0; ; ++tries) { // free soon
+        try {
+          thrown(PinnaceException.Cancelled.class, "timed out", () ->
+              runs.run(endlessInputs(), new RunOptions().timeout(1, TimeUnit.NANOSECONDS)));
+          break;
+        } catch (AssertionError stillRunning) {
+          if (tries == 200) throw stillRunning;
+          Thread.sleep(20);
+        }
+      }
+    }
+  }
+
+  @Test
+  public void runsAsync() throws Exception {
+    assertArrayEquals(new float[] {3, 5, 7}, session.runAsync(x(1, 2, 3)).get().get("y").floats(), 0);
+    assertEquals(3, (int) session.runAsync(x(1, 2, 3)).thenApply(outputs -> (int) outputs.get("y").elements()).get());
+    ExecutionException failed =
+        thrown(ExecutionException.class, "", () -> session.runAsync(x(new float[27])).get());
+    assertTrue(failed.getCause() instanceof PinnaceException.InvalidArgument);
+    thrown(java.util.concurrent.RejectedExecutionException.class, "no", () ->
+        session.runAsync(x(1, 2, 3), new RunOptions(), work -> {
+          throw new java.util.concurrent.RejectedExecutionException("no");
+        }));
+    wrong("not by a token", () -> {
+      try (CancelToken token = new CancelToken()) {
+        session.runAsync(x(1, 2, 3), new RunOptions().cancel(token), Runnable::run);
+      }
+    });
+    assertArrayEquals(new float[] {5, 7, 9}, session.runAsync(x(1, 2, 3), new RunOptions(), Runnable::run).get().get("y").floats(), 0);
+  }
+
+  @Test
+  public void givesBackWhatIsNotClosed() throws Exception {
+    // Objects that nobody closes, collected: the process would hold some 2 GB of them otherwise.
+    byte[] bytes = Files.readAllBytes(file("counter.pnc").toPath());
+    long before = HeldMemory.bytes();
+    for (int i = 0; i < 2000; ++i) {
+      Session one = Session.create(Program.open(ByteBuffer.wrap(bytes)), new Options().target("cpu").threads(1));
+      one.run(x(new float[24]));
+      new CancelToken();
+      if (i % 200 == 0) {
+        System.gc();
+        Thread.sleep(10);
+      }
+    }
+    System.gc();
+    Thread.sleep(100);
+    long grown = HeldMemory.bytes() - before;
+    assertTrue("the process holds " + grown + " bytes more", grown < 64 << 20);
+  }
+}
