@@ -128,6 +128,21 @@ def test_the_bits_of_python_and_no_growth(jar: Path, folder: Path) -> None:
     assert junit(folder, "ZooTest", "EnduranceTest") == 2
 
 
+@pytest.mark.skipif(not all_mode(), reason="PINNACE_TEST_ALL=1 cross-builds the library and runs a JVM in emulation")
+def test_under_an_arm64_jvm(jar: Path, folder: Path) -> None:
+    """Calls, misuse and endurance; float results of another processor have other last bits."""
+    if not shutil.which("qemu-aarch64") or not shutil.which("aarch64-linux-gnu-g++"):
+        pytest.skip("the tools for ARM64 are not installed: make test-arm64")
+    root = ROOT / "build/arm64-jvm"
+    call("tests/arm64/make_root.sh", root, "openjdk-17-jre-headless", timeout=1800)
+    call("cmake", "--preset", "arm64")
+    call("cmake", "--build", "build/arm64", "--parallel", "2", "--target", "pinnace_jni", timeout=7200)
+    call("scripts/java.sh", "tests")
+    java = root / "usr/lib/jvm/java-17-openjdk-arm64/bin/java"
+    emulated = ("qemu-aarch64", "-L", root, java, "-Xint")
+    assert junit(folder, "SessionTest", "EnduranceTest", runs=2000, java=emulated) >= 11
+
+
 def test_the_jar(jar: Path) -> None:
     with zipfile.ZipFile(jar) as archive:
         names = archive.namelist()
