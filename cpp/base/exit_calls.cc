@@ -1,5 +1,10 @@
-// atexit() as often as libraries are opened: its functions are called in reverse order, among the libraries' own.
+// atexit() as often as libraries are opened: its functions are called in reverse order, among the libraries' own. Those
+// of a library that another thread is opening at that moment come before all of ours, so exit() has to be met earlier:
+// it first ends the objects of its own thread, which is the main one as a rule.
 #include "base/exit_calls.h"
+
+#include <pthread.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <cassert>
@@ -19,9 +24,27 @@ void make_calls() {
   }
 }
 
+bool is_main_thread() {
+#if defined(__APPLE__)
+  return pthread_main_np() != 0;
+#else
+  return ::gettid() == ::getpid();
+#endif
+}
+
+/// Of the main thread.
+struct CallsAtItsEnd {
+  bool wanted = false;
+  ~CallsAtItsEnd() {
+    if (wanted) make_calls();
+  }
+};
+thread_local CallsAtItsEnd calls_at_its_end;
+
 }  // namespace
 
 void call_at_exit(void (*f)()) {
+  if (is_main_thread()) calls_at_its_end.wanted = true;
   for (auto& call : calls) {
     void (*there)() = nullptr;
     if (call.compare_exchange_strong(there, f)) {

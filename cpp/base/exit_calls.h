@@ -4,8 +4,9 @@
 namespace pinnace {
 
 /// `f` is called when the process ends by exit() or by the return of main, before libraries that are open by now end
-/// theirs. It may be called several times, and is remembered once. At most four functions of the library have such a
-/// call.
+/// theirs. If both this and exit() are called on the main thread, it is also called before the end of libraries that
+/// other threads are opening then: their constructors run, and their destructors could. It may be called several times,
+/// and is remembered once. At most four functions of the library have such a call.
 void call_at_exit(void (*f)());
 
 /// The same again for all of them, for libraries that were opened since: what is asked for last is called first. Only

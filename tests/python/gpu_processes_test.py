@@ -105,7 +105,10 @@ def start(folder: Path, **order: Any) -> subprocess.Popen[str]:
 
 
 def finish(process: subprocess.Popen[str]) -> list[list[str]]:
-    out, err = process.communicate(timeout=600)
+    try:
+        out, err = process.communicate(timeout=600)
+    finally:
+        process.kill()
     assert process.returncode == 0, err
     said: list[list[str]] = json.loads(out)
     return said
