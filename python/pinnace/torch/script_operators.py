@@ -65,13 +65,19 @@ def _divide(_: Any, a: Any, b: Any) -> Any:
     return a / b
 
 
-def _to_int(run: Any, value: Any) -> Any:
-    if isinstance(value, SizeTensor):
-        value = value.value
+def _of_data(run: Any, value: Any, kind: str) -> Any:
+    """A tensor or a number that data decide, as a number of that kind; None of any other value."""
     if isinstance(value, torch.Tensor):
-        return run.item(value, "int")
+        return run.item(value, kind)
     if isinstance(value, Number):
-        return value if value.kind == "int" else run.item(value.tensor, "int")
+        return value if value.kind == kind else run.item(value.tensor, kind)
+    return None
+
+
+def _to_int(run: Any, value: Any) -> Any:
+    value = value.value if isinstance(value, SizeTensor) else value
+    if (made := _of_data(run, value, "int")) is not None:
+        return made
     if isinstance(value, str):
         return int(value)
     if isinstance(value, torch.SymBool):
@@ -80,24 +86,16 @@ def _to_int(run: Any, value: Any) -> Any:
 
 
 def _to_float(run: Any, value: Any) -> Any:
-    if isinstance(value, SizeTensor):
-        value = value.value
-    if isinstance(value, torch.Tensor):
-        return run.item(value, "float")
-    if isinstance(value, Number):
-        return value if value.kind == "float" else run.item(value.tensor, "float")
-    if isinstance(value, str):
-        return float(value)
-    return _sym.sym_float(value)
+    value = value.value if isinstance(value, SizeTensor) else value
+    if (made := _of_data(run, value, "float")) is not None:
+        return made
+    return float(value) if isinstance(value, str) else _sym.sym_float(value)
 
 
 def _to_bool(run: Any, value: Any) -> Any:
-    if isinstance(value, SizeTensor):
-        value = value.value
-    if isinstance(value, torch.Tensor):
-        return run.item(value, "bool")
-    if isinstance(value, Number):
-        return value if value.kind == "bool" else run.item(value.tensor, "bool")
+    value = value.value if isinstance(value, SizeTensor) else value
+    if (made := _of_data(run, value, "bool")) is not None:
+        return made
     if isinstance(value, torch.SymBool):
         return value
     return value != 0 if is_symbolic(value) else bool(value)

@@ -4,6 +4,8 @@
 #if defined(__x86_64__)
 #include "ops/roi_align.h"
 
+#include <cassert>
+
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/pace.h"
 #include "backends/cpu/resize/resize_f32.h"
@@ -57,6 +59,7 @@ struct Taps {
       for (int64_t i = 0; i < e.samples; ++i) {
         const RoiNeighbours n = roi_neighbours(e.place(bin, i), d.size, edge);
         if (n.outside) continue;
+        assert(taps + 2 <= d.most_taps());
         for (const auto& [at, part] : {std::pair{n.low, n.weight_low}, {n.high, n.weight_high}}) {
           index[taps] = static_cast<int32_t>(at);
           weight[taps++] = static_cast<float>(part * by);
