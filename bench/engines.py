@@ -476,6 +476,7 @@ class TorchCuda(TorchEager):
     environment = ""
     gpu = True
     half = False
+    tf32 = False  # products of 10-bit mantissas
 
     def load(self, case: Path, threads: int, inputs: dict[str, np.ndarray[Any, Any]]) -> Run:
         import torch
@@ -483,6 +484,8 @@ class TorchCuda(TorchEager):
 
         if not torch.cuda.is_available():
             raise RuntimeError("finds no CUDA device")
+        if not self.tf32:
+            torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
         dtype = torch.float16 if self.half else torch.float32
         module = torch.export.load(case / "model.pt2").module().to("cuda", dtype)
         names = list(inputs)
@@ -497,6 +500,14 @@ class TorchCuda(TorchEager):
             return [t.float().cpu().numpy() for t in _pytree.tree_leaves(result)]
 
         return run
+
+
+class TorchCudaInstalled(TorchCuda):
+    """As installed: its convolutions, and not its products, are rounded to TF32."""
+
+    name = "torch-cuda-installed"
+    tf32 = True
+    tolerance = 0.25  # see NcnnVulkanHalf
 
 
 class TorchCudaHalf(TorchCuda):
@@ -550,6 +561,7 @@ ENGINES: dict[str, Engine] = {
         NcnnVulkan(),
         NcnnVulkanHalf(),
         TorchCuda(),
+        TorchCudaInstalled(),
         TorchCudaHalf(),
     )
 }

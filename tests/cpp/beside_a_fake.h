@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -55,6 +56,9 @@ struct Inputs {
 /// Each test has a device of its own, of which nothing is remembered.
 class BesideAFake : public ::testing::Test {
  protected:
+  // A real GPU would be measured first.
+  static void SetUpTestSuite() { setenv("PINNACE_GPU_DEVICE_FILES", "/nonexistent", 1); }
+  static void TearDownTestSuite() { unsetenv("PINNACE_GPU_DEVICE_FILES"); }
   void SetUp() override {
     fake.max_channels = 64;
     fake.is_measured = true;

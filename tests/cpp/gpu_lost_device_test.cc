@@ -72,7 +72,8 @@ TEST_P(GpuLostDevice, ALossInTheSelfCheckOpensAnew) {
 }
 
 TEST_P(GpuLostDevice, ASecondLossLeavesTheCpu) {
-  const GpuOptions with(fresh("no_self_check,fail_submit=2"));
+  // With staging the first submit is the weights' upload, whatever memory the device has.
+  const GpuOptions with(fresh("no_self_check,staging,fail_submit=3"));
   auto session = net.session(GetParam()->name, "fp32");
   ASSERT_TRUE(session.ok()) << session.status().message();
   // The second device makes the lost run again and loses the next one.
@@ -90,7 +91,7 @@ TEST_P(GpuLostDevice, ASecondLossLeavesTheCpu) {
 }
 
 TEST_P(GpuLostDevice, WithoutFallbackASecondLossIsAnError) {
-  const GpuOptions with(fresh("no_self_check,faulty_devices=2,fail_submit=2"));
+  const GpuOptions with(fresh("no_self_check,staging,faulty_devices=2,fail_submit=3"));
   auto session = net.session(GetParam()->name, "fp32", false);
   ASSERT_TRUE(session.ok()) << session.status().message();
   for (int run = 0; run < 2; ++run) EXPECT_EQ(net.check(*session, 1e-4), "");

@@ -27,6 +27,7 @@
 #include "backends/gpu/softmax/params.h"
 #include "backends/gpu/sort/params.h"
 #include "backends/gpu/unary/params.h"
+#include "backends/vulkan/float_controls.h"
 
 namespace pinnace::testing {
 namespace {
@@ -196,6 +197,19 @@ TEST_P(Shaders, FollowTheRules) {
   EXPECT_FALSE(m.array_by_spec) << "the size of an array is a specialisation constant";
   EXPECT_FALSE(m.fixed_subgroup);
   EXPECT_EQ(m.has_barrier, shared > 0) << "shared memory and barriers come together";
+}
+
+// What devices with float controls are given: the same code, and that NaN is to be kept.
+TEST_P(Shaders, MayAskForSpecialValues) {
+  if (code().simdgroup_matrices) return;
+  const std::vector<uint32_t> made = vulkan::preserving_special_values(code().spirv);
+  EXPECT_EQ(made.size(), code().spirv.size() + 2 + 7 + 4);
+  const Module before(code().spirv), after(made);
+  std::set<uint32_t> capabilities(before.capabilities.begin(), before.capabilities.end());
+  capabilities.insert(4466);
+  EXPECT_EQ(std::set<uint32_t>(after.capabilities.begin(), after.capabilities.end()), capabilities);
+  EXPECT_EQ(after.local, before.local);
+  EXPECT_EQ(after.sizes, before.sizes);
 }
 
 TEST_P(Shaders, HaveMetalsText) {

@@ -160,7 +160,6 @@ def follow_an_instruction_set(tree: Tree) -> None:
     if platform.machine() != "x86_64":
         pytest.skip("the page's instruction set is of x86-64")
     build = tree.folder / "build"
-    (tree.folder / "bench").mkdir()
     off = [f"-DPINNACE_{part}=OFF" for part in ("HOST", "PYTHON", "TESTS", "TOOLS", "GPU")]
     made = how_to_tree.run(["cmake", "-S", str(tree.folder), "-B", str(build), "-G", "Ninja", *off], tree.folder)
     assert made.returncode == 0, made.stderr

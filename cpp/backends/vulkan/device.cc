@@ -1,4 +1,4 @@
-// Devices, memory, pipelines and queues of Vulkan 1.1, without extensions.
+// Devices, memory, pipelines and queues of Vulkan 1.1. One extension is used where there is it: float controls.
 #include "backends/vulkan/device.h"
 
 #include <algorithm>
@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "backends/vulkan/command_list.h"
+#include "backends/vulkan/float_controls.h"
 #include "base/exit_calls.h"
 #include "base/process.h"
 
@@ -46,7 +47,7 @@ const Seen& seen() {
   if (*all) return **all;
   *all = [] {
     auto found = std::make_unique<Seen>();
-    const auto instance = Instance::create(false);
+    const auto instance = Instance::open(false);
     renew_exit_calls();
     if (!instance) found->problem = instance.status().message();
     for (size_t i = 0; instance && i < (*instance)->devices().size(); ++i) {
@@ -108,7 +109,7 @@ class VulkanDevice final : public gpu::Device {
     auto made = std::unique_ptr<VulkanDevice>(new VulkanDevice);
     made->options_ = options;
     made->options_.cache.clear();
-    PINNACE_ASSIGN(made->instance_, Instance::create(options.validation));
+    PINNACE_ASSIGN(made->instance_, Instance::open(options.validation));
     if (index >= made->instance_->devices().size()) {
       return unsupported("there is no device ", index, ", Vulkan has ", made->instance_->devices().size());
     }
@@ -190,10 +191,13 @@ class VulkanDevice final : public gpu::Device {
                                "vkCreatePipelineLayout"));
     std::vector<VkSpecializationMapEntry> entries;
     for (uint32_t i = 0; i < code.spec_constants; ++i) entries.push_back({i, i * 4, 4});
+    const std::vector<uint32_t> preserving =
+        float_controls_ ? preserving_special_values(code.spirv) : std::vector<uint32_t>();
+    const std::span<const uint32_t> spirv = float_controls_ ? preserving : code.spirv;
     // From the module's creation to its end nothing is allocated.
     VkShaderModuleCreateInfo module_info{VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO};
-    module_info.codeSize = code.spirv.size_bytes();
-    module_info.pCode = code.spirv.data();
+    module_info.codeSize = spirv.size_bytes();
+    module_info.pCode = spirv.data();
     VkShaderModule module = VK_NULL_HANDLE;
     PINNACE_TRY(
         handles_.check(vk.CreateShaderModule(handles_.device, &module_info, nullptr, &module), "vkCreateShaderModule"));
@@ -285,7 +289,27 @@ class VulkanDevice final : public gpu::Device {
     caps_.offset_alignment =
         std::max(static_cast<uint32_t>(p.limits.minStorageBufferOffsetAlignment), options_.offset_alignment);
     caps_.timestamp_ns = found->timestampValidBits ? p.limits.timestampPeriod : 0;
+    float_controls_ = has_float_controls();
     return {};
+  }
+
+  /// Whether kernels can state that NaN, infinities and the signs of zeros are to be kept.
+  bool has_float_controls() const {
+    const auto& vk = instance_->vk();
+    uint32_t count = 0;
+    if (vk.EnumerateDeviceExtensionProperties(physical_, nullptr, &count, nullptr) != VK_SUCCESS) return false;
+    std::vector<VkExtensionProperties> extensions(count);
+    if (vk.EnumerateDeviceExtensionProperties(physical_, nullptr, &count, extensions.data()) != VK_SUCCESS)
+      return false;
+    if (std::none_of(extensions.begin(), extensions.end(), [](const VkExtensionProperties& e) {
+          return std::strcmp(e.extensionName, kFloatControls) == 0;
+        })) {
+      return false;
+    }
+    VkPhysicalDeviceFloatControlsProperties floats{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_FLOAT_CONTROLS_PROPERTIES};
+    VkPhysicalDeviceProperties2 all{VK_STRUCTURE_TYPE_PHYSICAL_DEVICE_PROPERTIES_2, &floats};
+    vk.GetPhysicalDeviceProperties2(physical_, &all);
+    return floats.shaderSignedZeroInfNanPreserveFloat32;
   }
 
   Status create_device() {
@@ -300,6 +324,8 @@ class VulkanDevice final : public gpu::Device {
     VkDeviceCreateInfo info{VK_STRUCTURE_TYPE_DEVICE_CREATE_INFO, &storage16};
     info.queueCreateInfoCount = 1;
     info.pQueueCreateInfos = &queue;
+    info.enabledExtensionCount = float_controls_ ? 1 : 0;
+    info.ppEnabledExtensionNames = &kFloatControls;
     PINNACE_TRY(handles_.check(vk.CreateDevice(physical_, &info, nullptr, &handles_.device), "vkCreateDevice"));
 #define GLOBAL(name)
 #define INSTANCE(name)
@@ -333,6 +359,7 @@ class VulkanDevice final : public gpu::Device {
                           "vkCreatePipelineCache");
   }
 
+  static constexpr const char* kFloatControls = VK_KHR_SHADER_FLOAT_CONTROLS_EXTENSION_NAME;
   static constexpr VkMemoryPropertyFlags kHost =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   static constexpr VkMemoryPropertyFlags kUnified = kHost | VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT;
@@ -359,11 +386,12 @@ class VulkanDevice final : public gpu::Device {
     return first({VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT, 0});
   }
 
-  std::unique_ptr<Instance> instance_;
+  std::shared_ptr<Instance> instance_;
   gpu::DeviceOptions options_;
   gpu::DeviceCaps caps_;
   VkPhysicalDevice physical_ = VK_NULL_HANDLE;
   VkPhysicalDeviceMemoryProperties memory_{};
+  bool float_controls_ = false;
   uint32_t family_ = 0, vendor_ = 0, device_ = 0;
   uint8_t uuid_[VK_UUID_SIZE] = {};
   Handles handles_;

@@ -113,9 +113,21 @@ VkBool32 Instance::count(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMes
   return at_border(keep, VK_FALSE);  // the layer's frames are above this
 }
 
-Result<std::unique_ptr<Instance>> Instance::create(bool validation) {
+Result<std::shared_ptr<Instance>> Instance::open(bool validation, bool keep_software) {
   if (std::string reason = forbidden(); !reason.empty()) return unsupported(reason);
-  auto made = std::unique_ptr<Instance>(new Instance);
+  static constinit PerProcess<std::shared_ptr<Instance>> processes;
+  const auto kept = processes.lock();
+  if (*kept && !validation) return *kept;
+  PINNACE_ASSIGN(std::shared_ptr<Instance> made, create(validation));
+  if (!*kept && (keep_software || made->has_hardware())) {
+    auto plain = validation ? create(false) : made;
+    PINNACE_ASSIGN(*kept, std::move(plain));
+  }
+  return made;
+}
+
+Result<std::shared_ptr<Instance>> Instance::create(bool validation) {
+  auto made = std::shared_ptr<Instance>(new Instance);
   PINNACE_ASSIGN(const GlobalFunctions* const global, open_loader());
   VkApplicationInfo application{VK_STRUCTURE_TYPE_APPLICATION_INFO};
   application.pEngineName = "pinnace";
@@ -192,6 +204,14 @@ Status Instance::find_devices() {
   std::stable_sort(devices_.begin(), devices_.end(),
                    [&](VkPhysicalDevice a, VkPhysicalDevice b) { return type(a) < type(b); });
   return {};
+}
+
+bool Instance::has_hardware() const {
+  return std::any_of(devices_.begin(), devices_.end(), [this](VkPhysicalDevice device) {
+    VkPhysicalDeviceProperties properties;
+    vk_.GetPhysicalDeviceProperties(device, &properties);
+    return properties.deviceType != VK_PHYSICAL_DEVICE_TYPE_CPU;
+  });
 }
 
 Instance::~Instance() {

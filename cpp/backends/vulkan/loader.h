@@ -69,8 +69,13 @@ Result<const GlobalFunctions*> open_loader();
 /// An instance of Vulkan 1.1 and its devices: discrete, integrated, virtual, CPUs, others.
 class Instance {
  public:
-  /// With validation: the Khronos layer with synchronisation validation, whose warnings and errors are counted.
-  static Result<std::unique_ptr<Instance>> create(bool validation);
+  /// With validation: an instance of the caller's with the Khronos layer and synchronisation validation, whose warnings
+  /// and errors are counted. Without, and where there is hardware: the process's one instance, which lives as long as
+  /// the process. With the last instance the loader closes the drivers, and NVIDIA's (580.159) could not be opened any
+  /// more after some 10 to 60 times. Processors that stand in for a GPU are not kept open, so that processes may fork
+  /// once they have closed what they opened.
+  /// keep_software: whether those are as well, for tests. Callable from any thread.
+  static Result<std::shared_ptr<Instance>> open(bool validation, bool keep_software = false);
   ~Instance();
   Instance(const Instance&) = delete;
   Instance& operator=(const Instance&) = delete;
@@ -87,6 +92,8 @@ class Instance {
 
  private:
   Instance() = default;
+  static Result<std::shared_ptr<Instance>> create(bool validation);
+  bool has_hardware() const;
   static VkBool32 VKAPI_PTR count(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMessageTypeFlagsEXT,
                                   const VkDebugUtilsMessengerCallbackDataEXT*, void*);
   Status find_devices();

@@ -40,21 +40,21 @@ bool is_short(DType t) {
   return t == DType::kI16 || t == DType::kU16;
 }
 
-/// The smallest float that is stored as the k-th integer of the type or more; NaN if there is none. The scale is not
-/// negative.
-float threshold(const ScaleZero& p, IntRange range, int32_t k) {
+/// The smallest float that is stored as the k-th integer of the type or more, by its place among floats in order: its
+/// bits, of a negative one less its magnitude's bits. INT32_MAX if there is none. The scale is not negative.
+int32_t threshold(const ScaleZero& p, IntRange range, int32_t k) {
   const auto number = [](int64_t at) {
     const float magnitude = std::bit_cast<float>(static_cast<int32_t>(std::abs(at)));
     return at < 0 ? -magnitude : magnitude;
   };
   int64_t low = -0x7f800000, high = 0x7f800000;  // places of the infinities among floats in order
-  if (quantize(number(high), p, range) - range.min < k) return std::nanf("");
-  if (quantize(number(low), p, range) - range.min >= k) return number(low);
+  if (quantize(number(high), p, range) - range.min < k) return INT32_MAX;
+  if (quantize(number(low), p, range) - range.min >= k) return static_cast<int32_t>(low);
   while (high - low > 1) {
     const int64_t middle = low + (high - low) / 2;
     (quantize(number(middle), p, range) - range.min >= k ? high : low) = middle;
   }
-  return number(high);
+  return static_cast<int32_t>(high);
 }
 
 /// Stored weights become floats by the reference code, once; what reads them has them as any constant.
@@ -103,9 +103,10 @@ Status lower_quantize_linear(NodeLowering& n) {
           // x / -s is -x / s, to the bit.
           const ScaleZero p{static_cast<float>(std::fabs(s.scales[c])), static_cast<int32_t>(s.zeros[c])};
           float* own = to.data() + c * static_cast<size_t>(levels + 1);
-          for (int32_t k = 1; k < levels; ++k) own[k - 1] = threshold(p, range, k);
-          own[levels - 1] = static_cast<float>(p.zero - range.min);
-          own[levels] = s.scales[c] < 0 ? -1.0f : 1.0f;
+          const auto put = [own](int32_t at, int32_t number) { own[at] = std::bit_cast<float>(number); };
+          for (int32_t k = 1; k < levels; ++k) put(k - 1, threshold(p, range, k));
+          put(levels - 1, p.zero - range.min);
+          put(levels, s.scales[c] < 0 ? -1 : 1);
         }
         return Status();
       });
