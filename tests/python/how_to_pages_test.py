@@ -86,7 +86,7 @@ int main() {
   Cpu set;
   if (!cpu_isa_from_name("avx512_vbmi", &set) || set != Cpu::avx512_vbmi) return 1;
   if (kernel_isa_name(set) != "avx512_vbmi" || !(Cpu::avx512_bf16 < set && set < Cpu::neon_dotprod)) return 2;
-  if (cpu_runs(set) && cpu_isa() != set) return 3;
+  if (cpu_runs(set) && cpu_isa() < set) return 3;  // a processor with AMX is beyond it
   std::puts(cpu_runs(set) ? "runs here" : "known");
 }
 """
