@@ -23,6 +23,9 @@ tests/arm64/make_root.sh "$root" || {
 # As scripts/wheel.sh does, but for another processor, whose name packaging takes from the environment.
 rm -rf "$out"
 mkdir -p "$out"
+# The packages of the other architecture have the same licences.
+mkdir -p build/arm64-python
+"$host" scripts/notices.py build/arm64-python/THIRD_PARTY_NOTICES.txt python/pinnace/_core*.so
 CMAKE_BUILD_PARALLEL_LEVEL=${JOBS:-2} _PYTHON_HOST_PLATFORM=linux-aarch64 "$host" -m build --wheel --no-isolation \
   --outdir "$out" -C build-dir=build/arm64-python -C cmake.define.CMAKE_TOOLCHAIN_FILE="$PWD/cmake/arm64.cmake" \
   -C cmake.define.PINNACE_ARM64_ROOT="$root" .

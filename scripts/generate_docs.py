@@ -304,7 +304,7 @@ def readme_table() -> str:
         f"| `nnapi` | {len(lowered('nnapi'))} | as NNAPI operations, feature levels 1 to 8 | "
         "Android 8.1 and later; Linux through `libneuralnetworks.so` |",
         f"| `vulkan` | {len(gpu_lowered())} | compute shaders, fp32 or fp16 storage | "
-        "Vulkan 1.1; tested on software Vulkan, not yet on a GPU ([GPU](docs/gpu.md)) |",
+        "Vulkan 1.1; tested on software Vulkan, and once on an NVIDIA GPU ([GPU](docs/gpu.md)) |",
         f"| `metal` | {len(gpu_lowered())} | the same shaders as Metal text | Apple; the driver is tested against a "
         "pretend device, not yet on Apple hardware ([Metal](docs/softmetal.md)) |",
         f"| `softmetal` | {len(gpu_lowered())} | that Metal text, executed on the CPU | x86-64 Linux, for tests and "

@@ -11,6 +11,8 @@ export PATH="$PWD/.venv/bin:$PATH"
 rm -rf build/wheel build/wheel-trial
 mkdir -p build/wheel dist
 
+extension=$(ls "$(sed -n 's/^PINNACE_PYTHON_DIR:PATH=//p' "$from/CMakeCache.txt")"/_core*.so)
+"$python" scripts/notices.py "$from/THIRD_PARTY_NOTICES.txt" "$extension"
 # Without isolation, and nothing is compiled: this is the extension that the tests ran with.
 "$python" -m build --wheel --no-isolation --outdir build/wheel \
   -C build-dir=build/wheel/cmake -C cmake.define.PINNACE_WHEEL_FROM="$from" .
@@ -22,7 +24,7 @@ numpy=$(grep -E '^numpy==' requirements.txt)
 build/wheel-trial/bin/python -m pip --disable-pip-version-check install -qq --no-input "$numpy" "$wheel"
 # From a folder that has no pinnace of its own, and with no path that leads to the tree.
 (cd build/wheel-trial && env -u PYTHONPATH bin/python - <<'PY'
-import pathlib, subprocess, sys
+import pathlib, re, subprocess, sys
 import numpy
 import pinnace
 from pinnace import _core
@@ -42,6 +44,10 @@ else:
 # A library of Debian's would do here and be missing elsewhere.
 foreign = [line.split()[-1] for line in open("/proc/self/maps") if "protobuf" in line or "libzip" in line or "simdjson" in line]
 assert foreign and all("pinnace.libs" in path for path in foreign), foreign
+notices = (place.parent / "THIRD_PARTY_NOTICES.txt").read_text()
+brought = [re.match("[a-z]+", path.name)[0] for path in (place.parent.parent / "pinnace.libs").iterdir()]
+names = {"libcrypto": "libssl", "libbz": "libbz2", "libz": "zlib"}  # Debian's, where the package is called otherwise
+assert brought and all(f"\n{names.get(name, name)}" in notices for name in brought), brought
 subprocess.run([pathlib.Path(sys.prefix) / "bin/pinnace", "inspect", "relu.pnc"], check=True, stdout=subprocess.DEVNULL)
 print("wheel:", pinnace.__version__, "imports, runs and brings its libraries, with numpy alone")
 PY
