@@ -7,7 +7,7 @@ JOBS ?= $(shell nproc)
 SOAK_MINUTES ?= 60
 CMAKE_PYTHON := -DPython_EXECUTABLE=$(PYTHON) -DPython3_EXECUTABLE=$(PYTHON)
 
-.PHONY: help setup build install demo java test test-all test-arm64 turn fuzz fuzz-build lint format notebooks soak wheel wheel-arm64 bench clean
+.PHONY: help setup build install demo java aar test test-all test-arm64 turn fuzz fuzz-build lint format notebooks soak wheel wheel-arm64 bench clean
 .DEFAULT_GOAL := help
 
 help:
@@ -37,6 +37,9 @@ demo: install ## the example, from a model to its answers
 
 java: build/release/build.ninja ## the Java package, build/java/pinnace.jar, with the native library inside
 	@JOBS=$(JOBS) scripts/java.sh
+
+aar: java ## the Android package in build/aar, with the NDK that ANDROID_NDK names
+	@JOBS=$(JOBS) $(PYTHON) scripts/aar.py
 
 test: build ## C++ tests, Python tests and the rules of the tree, with a seeded slice of the large suites
 	@$(PYTHON) scripts/run_tests.py $(TEST_ARGS)

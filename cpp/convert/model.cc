@@ -334,12 +334,27 @@ Result<TypeInference> infer_sized(const Graph& graph, const OpTable& ops) {
 }
 }  // namespace
 
+namespace {
+
+/// Who answers for a target. Metal is in builds for Apple's systems alone, and takes what the back ends take whose
+/// lowering it shares.
+Result<TargetChoice> who_answers_for(const std::string& target) {
+  Result<TargetChoice> choice = find_target(target);
+  if (choice.ok() || target.substr(0, target.find(':')) != "metal") return choice;
+  for (const char* alike : {"softmetal", "vulkan"}) {
+    if (Result<TargetChoice> other = find_target(alike); other.ok()) return other;
+  }
+  return choice;
+}
+
+}  // namespace
+
 Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets) const {
   return at_border([&]() -> Result<std::vector<CheckRow>> {
     std::vector<TargetChoice> choices;
     for (const std::string& target : targets) {
       // A verdict needs no device, so a target that is known but not available here is asked all the same.
-      PINNACE_ASSIGN(TargetChoice choice, find_target(target));
+      PINNACE_ASSIGN(TargetChoice choice, who_answers_for(target));
       choices.push_back(std::move(choice));
     }
     std::vector<CheckRow> rows;

@@ -218,7 +218,8 @@ class Model {
   /// compared alone. kInvalidArgument: there is no such value, it is an input or a constant, or it is named twice.
   Result<Model> cut(std::span<const std::string> values) const;
 
-  /// For every node and target whether it can run there. Needs no device.
+  /// For every node and target whether it can run there. Needs no device. "metal", which builds for Apple's systems
+  /// have, is answered elsewhere by a back end whose lowering it shares. kInvalidArgument, kUnsupported: find_target().
   Result<std::vector<CheckRow>> check(std::span<const std::string> targets) const;
 
   /// Compiles, writes, and reads the written bytes back: the Program is what a file would give. It has not been
