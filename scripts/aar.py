@@ -4,9 +4,9 @@ module metadata, as a local Maven repository.
 
     aar.py [--libraries FOLDER] [--out FOLDER]
 
-Native libraries are built with the NDK that ANDROID_NDK names, for each ABI; --libraries takes FOLDER/ABI/libpinnace_jni.so
-instead. Every library is checked before anything is packed: architecture, pages of 16 KiB, which libraries it needs,
-which functions it shows. Libraries for glibc do not load on Android and are refused. The classes are those of
+Native libraries are built with the NDK that ANDROID_NDK names, for each ABI; --libraries takes
+FOLDER/ABI/libpinnace_jni.so instead. Every library is checked before anything is packed: architecture, pages of 16 KiB,
+which libraries it needs, which functions it shows. Libraries for glibc do not load on Android and are refused. The classes are those of
 build/java/pinnace.jar (`make java`).
 """
 
@@ -87,10 +87,10 @@ def built(ndk: str, folder: Path) -> Path:
         raise Refused(f"ANDROID_NDK: {ndk} is no Android NDK: it has no toolchains/llvm/prebuilt/*/bin/llvm-strip")
     for abi in ABIS:
         preset = f"android-{abi}"
+        jobs = ["--parallel", os.environ.get("JOBS", "2")]
         for command in (
             ["cmake", "--preset", preset],
-            ["cmake", "--build", str(ROOT / "build" / preset), "--parallel", os.environ.get("JOBS", "2")]
-            + ["--target", "pinnace_jni"],
+            ["cmake", "--build", str(ROOT / "build" / preset), *jobs, "--target", "pinnace_jni"],
         ):
             if subprocess.run(command, cwd=ROOT, check=False).returncode:
                 raise Refused(f"{' '.join(command)} failed")

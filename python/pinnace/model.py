@@ -176,8 +176,8 @@ class Model:
     def check(self, targets: str | Sequence[str] = ("cpu",)) -> CheckReport:
         """Whether each node can run on each target. Needs no device.
 
-        targets  one, or several: "cpu", "vulkan", "metal", "nnapi:29". Off Apple's systems "metal" is what the back ends
-                 say whose lowering it shares.
+        targets  one, or several: "cpu", "vulkan", "metal", "nnapi:29". Off Apple's systems a back end whose lowering
+                 it shares answers for "metal".
 
         InvalidArgument: unknown target.
         """
