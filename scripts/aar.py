@@ -6,8 +6,8 @@ module metadata, as a local Maven repository.
 
 Native libraries are built with the NDK that ANDROID_NDK names, for each ABI; --libraries takes
 FOLDER/ABI/libpinnace_jni.so instead. Every library is checked before anything is packed: architecture, pages of 16 KiB,
-which libraries it needs, which functions it shows. Libraries for glibc do not load on Android and are refused. The classes are those of
-build/java/pinnace.jar (`make java`).
+which libraries it needs, which functions it shows. Libraries for glibc do not load on Android and are refused. The
+classes are those of build/java/pinnace.jar (`make java`).
 """
 
 from __future__ import annotations
