@@ -154,7 +154,7 @@ def test_other_refusals(libraries: Path, right: Path, jar: Path, tmp_path: Path)
 @pytest.mark.parametrize("abi", list(COMPILERS))
 def test_presets_ask_for_an_ndk(abi: str, tmp_path: Path) -> None:
     """With none, CMake says so; with a folder that is like one, its toolchain file is what configures."""
-    command = ["cmake", "--preset", f"android-{abi}", "-B", tmp_path / "build"]
+    command = ["cmake", "--preset", f"android-{abi}", "-B", str(tmp_path / "build")]
     kept = {name: value for name, value in os.environ.items() if name != "ANDROID_NDK"}
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=kept)
     assert done.returncode != 0

@@ -92,6 +92,6 @@ def test_the_c_functions_are_a_module(tmp_path: Path) -> None:
     source.write_text("#pragma clang module import Pinnace\nconst char* version(void) { return pnc_version(); }\n")
     include = ROOT / "cpp/include"
     flags = ["-fmodules", f"-fmodules-cache-path={tmp_path}", f"-fmodule-map-file={include}/module.modulemap"]
-    command = ["clang-19", "-fsyntax-only", "-Wall", "-Werror", *flags, f"-I{include}", source]
+    command = ["clang-19", "-fsyntax-only", "-Wall", "-Werror", *flags, f"-I{include}", str(source)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
