@@ -35,7 +35,7 @@ install: build/release/build.ninja ## libraries, headers and pinnace-run, in bui
 demo: install ## the example, from a model to its answers
 	@$(PYTHON) examples/demo.py
 
-java: build/release/build.ninja ## the Java package, build/java/pinnace.jar, with the native library inside
+java: build/release/build.ninja ## the Java packages: build/java/pinnace.jar, with the native library inside, and pinnace-pytorch.jar
 	@JOBS=$(JOBS) scripts/java.sh
 
 aar: java ## the Android package in build/aar, with the NDK that ANDROID_NDK names

@@ -1,0 +1,2 @@
+/** Pictures of Android as tensors. */
+package org.pytorch.torchvision;
