@@ -58,6 +58,12 @@ library release strip "linux-$(uname -m)"
 if [[ $(uname -m) == x86_64 && -f build/arm64/libpinnace_jni.so ]]; then
   library arm64 aarch64-linux-gnu-strip linux-aarch64
 fi
+# The licences of what the libraries contain of others; texts are those of Debian's packages.
+notices=$out/classes/META-INF/THIRD_PARTY_NOTICES.txt
+if command -v dpkg-query >/dev/null && newer "$notices" build/release/libpinnace_jni.so scripts/notices.py; then
+  mkdir -p "$(dirname "$notices")"
+  python3 scripts/notices.py "$notices" build/release/libpinnace_jni.so
+fi
 if newer $out/pinnace.jar $out/classes CMakeLists.txt; then
   pack $out/pinnace.jar $out/classes pinnace org.pinnace
 fi

@@ -43,6 +43,7 @@ def cannot_run(command: list[str]) -> str:
     return next((f"{t} is not in this build" for t in targets if t.split(":")[0] not in there), "")
 
 
+@pytest.mark.rotating
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("page", GUIDES)
 def test_commands(page: str, folder: Path) -> None:
