@@ -225,7 +225,7 @@ def test_negative_answers(pinnace: Any, files: Files) -> None:
         assert "bessel_j0" in answer.err
         assert "bessel_j1" in answer.err
     assert not Path(files / "odd.pnc").exists()
-    answer = pinnace("check", files.net, "--target", "metal")
+    answer = pinnace("run", files.program, "--target", "metal")
     assert (answer.status, answer.out) == (1, "")
     assert "'metal' is not in this build" in answer.err
     damaged = Path(files / "damaged.pnc")

@@ -41,6 +41,7 @@ ZOO: dict[str, dict[str, Any]] = {
     "bert": {"length": 8, "layers": 1, "hidden": 32, "heads": 4, "vocabulary": 100},
     "noise_suppressor_frame": {},
 }
+JIT: Any = torch.jit  # untyped in torch's own stubs
 RUNS = 100_000 if all_mode() else 5_000
 
 pytestmark = pytest.mark.skipif(
@@ -194,7 +195,7 @@ def models(folder: Path) -> Path:
     }
     for name, (module, given) in cases.items():
         pn.load(module, given).build(verify=False).save(to / f"{name}.pnc")
-    script: Any = torch.jit.trace(Classifier().eval(), image)  # type: ignore[no-untyped-call]
+    script = JIT.trace(Classifier().eval(), image)
     script.save(str(to / "script.pt"))
     script._save_for_lite_interpreter(str(to / "script.ptl"))
     shutil.copy(to / "script.ptl", to / "lite_without_suffix")
@@ -202,20 +203,23 @@ def models(folder: Path) -> Path:
     damaged = bytearray((to / "types.pnc").read_bytes())
     damaged[60] ^= 1
     files = {
-        "damaged.pnc": damaged,
+        "damaged.pnc": bytes(damaged),
         "empty": b"",
         "net.onnx": b"\x08\x07",
         "net.pt2": b"PK\3\4",
         "net.pte": b"\x10\0\0\0ET12",
     }
     for name, contents in files.items():
-        (to / name).write_bytes(bytes(contents))
+        (to / name).write_bytes(contents)
     return to
 
 
-def junit(folder: Path, *classes: str, runs: int = RUNS, java: tuple[str | Path, ...] = ("java",)) -> int:
+def junit(
+    folder: Path, *classes: str, runs: int = RUNS, java: tuple[str | Path, ...] = ("java",), android: bool = False
+) -> int:
     """Runs test classes in a JVM that checks calls of JNI and has a small heap; the number of tests that passed."""
-    path = os.pathsep.join(map(str, (PYTORCH, JAR.parent / "tests.jar", ANDROID, *JUNIT)))  # PYTORCH names JAR
+    beside = [ANDROID] if android else []
+    path = os.pathsep.join(map(str, (PYTORCH, JAR.parent / "tests.jar", *beside, *JUNIT)))  # PYTORCH names JAR
     properties = [f"-Dpinnace.tests={folder}", f"-Dpinnace.runs={runs}"]
     options = [
         "-Xms64m",
@@ -245,7 +249,8 @@ def test_the_bits_of_python_and_no_growth(jar: Path, folder: Path) -> None:
 
 def test_pytorch_mobile(jar: Path, folder: Path, models: Path) -> None:
     classes = [f"org.pytorch.{name}Test" for name in ("Tensor", "IValue", "Module", "TensorImageUtils")]
-    assert junit(folder, *classes) >= 25
+    assert junit(folder, *classes, android=True) >= 25
+    assert junit(folder, "org.pytorch.WithoutAndroidTest") == 1
 
 
 def test_an_application_of_pytorch_mobile_runs_unchanged(
@@ -266,8 +271,7 @@ def test_an_application_of_pytorch_mobile_runs_unchanged(
     monkeypatch.chdir(models)
     assert main(command[1].split()) == 0
     with torch.no_grad():
-        script = torch.jit.load(str(models / "script.pt"))  # type: ignore[no-untyped-call]
-        wanted = script(torch.from_numpy(image))
+        wanted = JIT.load(str(models / "script.pt"))(torch.from_numpy(image))
     assert call(*run, models / "script.pnc", models / "image.png") == f"class {int(wanted.argmax())}\n"
 
 
