@@ -13,8 +13,9 @@ namespace {
 /// One load of the file with every pass, under the importers' bound. What it answers does not matter, but it is typed.
 void expect_bounded(const std::filesystem::path& path) {
   const auto bytes = static_cast<int64_t>(std::filesystem::file_size(path));
-  // 4 MiB more for what else the process makes meanwhile: tables made once, what malloc keeps, other threads' memory.
-  const Allowance allowance{.memory = 16 * bytes + (68 << 20), .seconds = kSanitized ? 20.0 : 2.0};
+  // 8 MiB more for what else the process makes meanwhile: tables made once, what malloc keeps, other threads' memory.
+  // Behind 3,000 other tests 4.2 were seen.
+  const Allowance allowance{.memory = 16 * bytes + (72 << 20), .seconds = kSanitized ? 20.0 : 2.0};
   const auto load = [&](size_t, const auto&) -> std::string {
     const auto model = Model::load(path.string());
     return !model.ok() && model.status().message().empty() ? "fails without a sentence" : "";
