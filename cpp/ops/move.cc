@@ -199,6 +199,10 @@ Result<Dim> vector_length(const NodeView& node, int i, bool decides_rank) {
   if (decides_rank && !type.shape[0].known()) {
     return node.error("its rank depends on the length of input ", i, ", which is not known: ", type);
   }
+  if (decides_rank && type.shape[0].size > kMostDimensions) {
+    return node.error("its rank follows the length of input ", i, ", ", type.shape[0].size, "; ", kMostDimensions,
+                      " dimensions are the most");
+  }
   return type.shape[0];
 }
 

@@ -2,6 +2,7 @@
 // the arithmetic on dimensions that shape rules of such operators share.
 #pragma once
 
+#include <algorithm>
 #include <cstring>
 #include <limits>
 
@@ -121,7 +122,15 @@ std::optional<Dim> dim_merge(const Dim& a, const Dim& b);
 std::optional<std::vector<int64_t>> known_ints(const NodeView& node, int i);
 /// The one element of integer input i, [] or [1], as far as it is known. Another shape is an error.
 Result<KnownInt> known_scalar(const NodeView& node, int i);
-/// Length of input i, which must be a vector. What decides a rank must be known: then an unknown length is an error.
+/// The most dimensions that the length of a vector may give a tensor.
+inline constexpr int64_t kMostDimensions = 64;
+/// What a vector with an element for each axis of x is held to before anything of its length is allocated: not less
+/// than the rank, for which each operator has its own sentence.
+inline int64_t most_axes(const TensorType& x) {
+  return std::max<int64_t>(x.rank(), kMostDimensions);
+}
+/// Length of input i, which must be a vector. What decides a rank must be known and at most kMostDimensions, for a
+/// shape of that length is allocated: anything else is an error.
 Result<Dim> vector_length(const NodeView& node, int i, bool decides_rank);
 
 /// Quantisation of an output that holds input i's elements in another order: the input's own. Per axis or block is

@@ -50,7 +50,10 @@ Result<TensorType> pad_type(const NodeView& node) {
   }
   TensorType y{x.dtype, Shape(x.shape.size()), nullptr};
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
-  PINNACE_TRY(vector_length(node, 1, false).status());
+  PINNACE_ASSIGN(const Dim length, vector_length(node, 1, false));
+  if (length.size > 2 * most_axes(x)) {
+    return node.error("pads has ", length.size, " elements, which is more than two for each axis of ", x);
+  }
   if (node.has_input(2)) PINNACE_TRY(known_scalar(node, 2).status());
   std::vector<int64_t> axes = all_axes(x.rank());
   if (node.has_input(3)) {
@@ -60,8 +63,8 @@ Result<TensorType> pad_type(const NodeView& node) {
     axes = *named;
   }
   const auto pads = node.input_known(1);
-  if (!pads && !node.input(1).shape[0].known()) return y;
-  const auto given = pads ? *pads : std::vector<KnownInt>(static_cast<size_t>(node.input(1).shape[0].size));
+  if (!pads && !length.known()) return y;
+  const auto given = pads ? *pads : std::vector<KnownInt>(static_cast<size_t>(length.size));
   PINNACE_ASSIGN(const auto by_axis, pads_by_axis(node, x.rank(), given, axes));
   for (size_t d = 0; d < y.shape.size(); ++d) {
     const auto& [begin, end] = by_axis[d];

@@ -6,18 +6,15 @@
 // Source: ONNX Reshape, opset 21.
 #include <cstring>
 
-#include "ops/element.h"
+#include "ops/move.h"
 
 namespace pinnace {
 namespace {
 Result<TensorType> reshape_type(const NodeView& node) {
   const TensorType& x = node.input(0);
-  const TensorType& shape = node.input(1);
-  if (shape.rank() != 1 || !shape.shape[0].known()) {
-    return node.error("shape must be a vector of known length, is ", shape);
-  }
+  PINNACE_ASSIGN(const Dim rank, vector_length(node, 1, true));
   const auto wanted = node.input_known(1);
-  TensorType y{x.dtype, Shape(static_cast<size_t>(shape.shape[0].size)), x.quantization};
+  TensorType y{x.dtype, Shape(static_cast<size_t>(rank.size)), x.quantization};
   if (!wanted) return y;
   // Sizes that are symbols or unknown cancel where they appear on both sides in the same place; the rest is arithmetic.
   int64_t known_out = 1;

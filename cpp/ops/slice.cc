@@ -98,6 +98,9 @@ Result<TensorType> slice_type(const NodeView& node) {
     count = *merged;
   }
   if (!count.known()) return y;
+  if (count.size > most_axes(x)) {
+    return node.error("starts has ", count.size, " elements, which is more than the axes of ", x);
+  }
   const auto n = static_cast<size_t>(count.size);
   std::vector<int64_t> axes = first_axes(n);
   if (node.has_input(3)) {

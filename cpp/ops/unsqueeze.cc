@@ -12,7 +12,6 @@ Result<TensorType> unsqueeze_type(const NodeView& node) {
   TensorType y{x.dtype, {}, nullptr};
   PINNACE_ASSIGN(y.quantization, moved_quantization(node, 0));
   PINNACE_ASSIGN(const Dim length, vector_length(node, 1, true));
-  if (length.size > 64) return node.error("axes adds ", length.size, " dimensions, 64 are the most");
   y.shape.resize(x.shape.size() + static_cast<size_t>(length.size));
   const auto named = known_ints(node, 1);
   if (!named) return y;

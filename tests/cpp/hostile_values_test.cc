@@ -287,6 +287,34 @@ void survive_types(const BuiltCase& built, Random& random) {
   }
 }
 
+/// Types alone, as before a run: each dimension of each input in turn huge, bounded or unknown, with contents that
+/// nobody knows yet. What a shape rule allocates by a length is allocated here.
+void survive_unknown_contents(const BuiltCase& built) {
+  const Dim sizes[] = {(int64_t{1} << 31) - 1, int64_t{1} << 40, Dim(), Dim::unknown((int64_t{1} << 31) - 1)};
+  for (size_t i = 0; i < built.inputs.size(); ++i) {
+    if (!built.inputs[i].present) continue;
+    for (size_t d = 0; d < built.inputs[i].type.shape.size(); ++d) {
+      for (const Dim& size : sizes) {
+        const auto with = [&](bool alike, bool others_known) {  // with the inputs of its shape, else alone
+          Question q(built);
+          for (size_t k = 0; k < built.inputs.size(); ++k) {
+            if (k != i && !(alike && built.inputs[k].present && q.types[k].shape == built.inputs[i].type.shape))
+              continue;
+            q.types[k].shape[d] = size;
+            q.data[k] = nullptr;
+          }
+          if (!others_known) q.forget_contents();
+          survive(q, str_cat("input ", i, alike ? " and those like it" : "", others_known ? "" : ", nothing known,",
+                             " with dimension ", d, " = ", size.size, " (", size.max, ")"));
+        };
+        with(false, true);
+        with(false, false);
+        with(true, false);
+      }
+    }
+  }
+}
+
 /// Optional inputs gone, or all from one on.
 void survive_fewer_inputs(const BuiltCase& built) {
   for (size_t i = 0; i < built.inputs.size(); ++i) {
@@ -351,6 +379,7 @@ TEST_P(HostileValues, AreSurvived) {
     // Sanitized, code that counts to 2^33 without doing anything is not optimised away.
     if (kMemoryIsCounted) survive_empty(*built, random);
     survive_types(*built, random);
+    survive_unknown_contents(*built);
     survive_fewer_inputs(*built);
     survive_contents(*built);
   }
