@@ -150,7 +150,7 @@ def test_files_of_the_older_onnx_exporter_are_verified(tmp_path: Path) -> None:
         assert program.metadata["verified.cpu"].startswith("yes"), program.metadata["verified.cpu"]
 
 
-@pytest.mark.parametrize("target", ["vulkan", "softmetal"])
+@pytest.mark.parametrize("target", ["vulkan", pytest.param("softmetal", marks=pytest.mark.rotating)])
 def test_what_is_dense_stays_on_the_device(target: str) -> None:
     if why := problem(target):
         pytest.skip(why)
@@ -259,7 +259,7 @@ def test_batched_nms_of_any_number_of_boxes(kind: torch.dtype, rng: np.random.Ge
         assert np.array_equal(next(iter(got.values())), module(*given).numpy()), count
 
 
-@pytest.mark.parametrize("name", ["mask_rcnn", "ssdlite"])
+@pytest.mark.parametrize("name", [pytest.param("mask_rcnn", marks=pytest.mark.rotating), "ssdlite"])
 def test_what_stands_in_for_torchvision_keeps_its_bits_and_leaves_no_trace(name: str) -> None:
     model = detectors.detector(name)
     before = {m: dict(vars(m)) for m in list(sys.modules.values()) if m.__name__.startswith("torchvision")}
