@@ -91,16 +91,19 @@ bool Signals::keep(py::error_already_set& error) {
   return true;
 }
 
-RunOptions run_options(std::optional<double> timeout, const CancelToken* cancel) {
-  RunOptions options{.cancel = cancel};
-  if (!timeout) return options;
-  if (!(*timeout > 0)) {
-    throw_status(Status(Code::kInvalidArgument, "timeout is " + py::cast<std::string>(py::repr(py::float_(*timeout))) +
+std::chrono::nanoseconds nanoseconds_of(const char* name, std::optional<double> seconds) {
+  if (!seconds) return {};
+  if (!(*seconds > 0)) {
+    throw_status(Status(Code::kInvalidArgument, std::string(name) + " is " +
+                                                    py::cast<std::string>(py::repr(py::float_(*seconds))) +
                                                     ", must be a number of seconds above 0, or None"));
   }
   constexpr double kCentury = 3.2e9;
-  options.timeout = std::chrono::nanoseconds(static_cast<int64_t>(std::ceil(std::min(*timeout, kCentury) * 1e9)));
-  return options;
+  return std::chrono::nanoseconds(static_cast<int64_t>(std::ceil(std::min(*seconds, kCentury) * 1e9)));
+}
+
+RunOptions run_options(std::optional<double> timeout, const CancelToken* cancel) {
+  return {.cancel = cancel, .timeout = nanoseconds_of("timeout", timeout)};
 }
 
 void add_cancel(py::module_& module) {

@@ -16,8 +16,11 @@ namespace pinnace::bindings {
 /// Adds CancelToken and CancelScope to the module.
 void add_cancel(pybind11::module_& module);
 
-/// RunOptions from Python's arguments; the token is borrowed. InvalidArgument: timeout is not a number of seconds above
-/// 0.
+/// A time from Python's seconds, None is 0, more than a century is one. InvalidArgument names the argument that is not
+/// a number above 0.
+std::chrono::nanoseconds nanoseconds_of(const char* name, std::optional<double> seconds);
+
+/// RunOptions from Python's arguments; the token is borrowed. InvalidArgument: see nanoseconds_of.
 RunOptions run_options(std::optional<double> timeout, const CancelToken* cancel);
 
 /// While it lives, the core's calls on this thread take note of signals: about every 50 ms their Python handlers run,

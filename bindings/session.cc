@@ -148,11 +148,24 @@ class PendingRun {
   py::object taken_;
 };
 
+Service make_service(const std::string& preference, const std::string& priority, std::optional<double> deadline,
+                     std::optional<double> loop_timeout, const std::string& cache_folder, const std::string& device,
+                     const std::vector<int>& processors) {
+  Service service{preference, priority};
+  service.deadline = nanoseconds_of("deadline", deadline);
+  service.loop_timeout = nanoseconds_of("loop_timeout", loop_timeout);
+  service.cache_folder = cache_folder;
+  service.device = device;
+  service.processors = processors;
+  return service;
+}
+
 std::unique_ptr<Session> make_session(const Program& program, const std::string& target, int threads,
                                       const std::string& precision, bool fallback, const std::vector<std::string>& keep,
                                       int plan_cache, const std::vector<const CustomOp*>& ops, bool require_payload,
-                                      bool pack_cache) {
+                                      bool pack_cache, const Service& service) {
   Options options;
+  options.service = service;
   options.target = target;
   options.threads = threads;
   options.precision = precision;
@@ -270,11 +283,15 @@ Rows device_dicts() {
 }  // namespace
 
 void add_session(py::module_& module) {
+  py::class_<Service>(module, "Service", "An application's wishes. See pinnace.Service.")
+      .def(py::init(&make_service), py::arg("preference") = "", py::arg("priority") = "",
+           py::arg("deadline") = py::none(), py::arg("loop_timeout") = py::none(), py::arg("cache_folder") = "",
+           py::arg("device") = "", py::arg("processors") = std::vector<int>{});
   py::class_<Session>(module, "Session", "A program made ready for a target. See pinnace.Session.")
       .def(py::init(&make_session), py::arg("program"), py::arg("target") = "auto", py::arg("threads") = 0,
            py::arg("precision") = "fp32", py::arg("fallback") = true, py::arg("keep") = std::vector<std::string>{},
            py::arg("plan_cache") = 8, py::arg("ops") = std::vector<const CustomOp*>{},
-           py::arg("require_payload") = false, py::arg("pack_cache") = false)
+           py::arg("require_payload") = false, py::arg("pack_cache") = false, py::arg("service") = Service())
       .def_property_readonly("inputs", [](const Session& s) { return spec_dicts(s.inputs()); })
       .def_property_readonly("outputs", [](const Session& s) { return spec_dicts(s.outputs()); })
       .def_property_readonly("symbols", [](const Session& s) { return symbol_dicts(s.symbols()); })

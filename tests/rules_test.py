@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # files that it may include beside itself. <system> and <pinnace/...> headers are free for all.
 _BACKEND = (
     *("base", "graph", "ops"),
-    *(f"backends/{name}" for name in ("backend.h", "packed_constants.h", "rule.h", "rule_table.inc")),
+    *(f"backends/{name}" for name in ("backend.h", "packed_constants.h", "rule.h", "rule_table.inc", "service.h")),
 )
 _COMPILE = (*_BACKEND, "backends/backends.inc")
 MAY_INCLUDE: dict[str, tuple[str, ...]] = {
@@ -73,6 +73,7 @@ PACKAGE_ORDER = (
         "html",
         "quantization",
         "program",
+        "service",
         "session",
         "cluster",
         "new_names",

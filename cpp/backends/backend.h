@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/service.h"
 #include "base/cancel.h"
 #include "base/thread_pool.h"
 #include "ops/op.h"
@@ -23,6 +24,7 @@ struct TargetSpec {
   std::string precision = "fp32";
   bool automatic = false;  ///< chosen by "auto", not by name: only what pays is to go there
   bool storing = false;    ///< only the constants are wanted, for a file: no device is asked, nothing will run
+  Service service = {};    ///< the application's wishes, checked
 };
 
 /// Whether a node can run, and the rule that refuses it if not.
@@ -92,6 +94,7 @@ struct RunContext {
   std::byte* workspace = nullptr;  ///< Executable::workspace_bytes() bytes, aligned; contents do not survive the run
   ThreadPool* pool = nullptr;
   int threads = 1;
+  bool workers_stay_awake = true;              ///< between the loops of a run; false: to save power
   std::chrono::nanoseconds loop_limit{0};      ///< a loop without a count that takes longer is cancelled; 0: none
   std::vector<NodeTiming>* timings = nullptr;  ///< null: not profiled
   KeptStates* states = nullptr;                ///< of the executable; views of what it keeps are not looked at
@@ -144,6 +147,8 @@ class Backend {
   virtual Result<std::string> signs_of_device() const { return std::string(); }
   /// What such a measurement holds for, device and driver; kUnsupported: why it is not worth one.
   virtual Result<std::string> measured_device(const TargetSpec&) const { return unsupported("it is not measured"); }
+  /// What it has no use of in TargetSpec::service, one sentence for placement(); empty: of all that is set, it has.
+  virtual std::string unused(const TargetSpec& target) const { return unused_members(name(), target.service, {}); }
   /// Whether a device that was lost can be opened anew: the runtime then does so once and repeats the run on it.
   virtual bool reopens() const { return false; }
   /// Whether it may take `if` and `loop` as a whole, with their bodies: supports() is then asked for them too.

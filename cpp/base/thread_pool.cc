@@ -4,7 +4,6 @@
 // task throws (std::bad_alloc), no further one begins, and its exception is the caller's once all threads have left.
 #include "base/thread_pool.h"
 
-#include <sched.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,39 +18,17 @@
 
 #include "base/border.h"
 #include "base/log.h"
+#include "base/processors.h"
 #include "base/thread.h"
 
 namespace pinnace {
 
 int available_processors() {
-#if defined(__linux__)
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof set, &set) == 0) return std::max(1, CPU_COUNT(&set));
-#endif
-  return std::max(1u, std::thread::hardware_concurrency());
+  const int own = Processors::of_this_thread().count();
+  return own > 0 ? own : std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
 }
 
 namespace {
-
-/// Which processors a thread may run on; where the system has no such thing, all are alike.
-struct Processors {
-#if defined(__linux__)
-  cpu_set_t set{};
-  static Processors of_this_thread() {
-    Processors own;
-    if (sched_getaffinity(0, sizeof own.set, &own.set) != 0) own = {};
-    return own;
-  }
-  void give_to(const Thread& thread) const { pthread_setaffinity_np(thread.handle(), sizeof set, &set); }
-  bool known() const { return CPU_COUNT(&set) > 0; }
-  bool operator==(const Processors& other) const { return CPU_EQUAL(&set, &other.set); }
-#else
-  static Processors of_this_thread() { return {}; }
-  void give_to(const Thread&) const {}
-  bool known() const { return false; }
-  bool operator==(const Processors&) const { return true; }
-#endif
-};
 
 /// Looks at `ready` for about 50 us, as long as the next operator of a network may let one wait, then gives up. A
 /// wake-up by the system costs about 20 us, a line of memory that another core has written 0.1 us.
@@ -214,12 +191,17 @@ ThreadPool::State& ThreadPool::state() {
   return *s;
 }
 
-ThreadPool::Attention::Attention(ThreadPool& pool, int threads) : state_(threads > 1 ? &pool.state() : nullptr) {
+ThreadPool::Attention::Attention(ThreadPool& pool, int threads, bool awake)
+    : state_(threads > 1 ? &pool.state() : nullptr) {
   if (!state_) return;
   const Processors own = Processors::of_this_thread();
   {
     std::lock_guard lock(state_->wanted_mutex);
     if (own.known()) state_->wanted = own;
+  }
+  if (!awake) {
+    state_ = nullptr;
+    return;
   }
   state_->attention.fetch_add(1);
   if (state_->asleep.load() > 0) state_->announce();  // no job: those who wake up find the gate closed

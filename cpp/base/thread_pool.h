@@ -48,10 +48,11 @@ class ThreadPool {
 
   /// While one lives, jobs are expected: workers are woken, stay awake for milliseconds between jobs, and run on the
   /// processors that the thread which made the newest one may run on. A worker that
-  /// the system wakes up may first wait for a processor for longer than a job takes.
+  /// the system wakes up may first wait for a processor for longer than a job takes. Not `awake`: the processors alone,
+  /// for who would rather have workers sleep.
   class Attention {
    public:
-    Attention(ThreadPool& pool, int threads);
+    Attention(ThreadPool& pool, int threads, bool awake = true);
     ~Attention();
     Attention(const Attention&) = delete;
     Attention& operator=(const Attention&) = delete;

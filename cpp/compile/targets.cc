@@ -61,14 +61,14 @@ Result<TargetChoice> find_target(std::string_view item, std::string_view precisi
 }
 
 Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::string_view precision,
-                                                std::span<const Backend* const> extra) {
+                                                std::span<const Backend* const> extra, const Service& service) {
   if (precision != "fp32" && precision != "fp16" && precision != "bf16" && precision != "auto") {
     return invalid("precision '", precision, "' is not one of fp32, fp16, bf16, auto");
   }
   std::vector<TargetChoice> choices;
   if (text == "auto" || text == kAutoFixed) {
     for (const Backend* b : known_backends(extra)) {
-      TargetSpec spec{std::string(b->name()), "", std::string(precision), true};
+      TargetSpec spec{std::string(b->name()), "", std::string(precision), true, false, service};
       settle_precision(*b, spec);
       if (b->automatic() && b->unavailable(spec).empty()) choices.push_back({b, std::move(spec), ""});
     }
@@ -78,6 +78,7 @@ Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::stri
     const size_t comma = text.find(',');
     const std::string_view item = trim(text.substr(0, comma));
     PINNACE_ASSIGN(TargetChoice choice, find_target(item, precision, extra));
+    choice.spec.service = service;
     if (const std::string reason = choice.backend->unavailable(choice.spec); !reason.empty()) {
       return unsupported("target '", item, "' cannot run here: ", reason);
     }

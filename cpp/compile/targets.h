@@ -22,10 +22,11 @@ std::vector<const Backend*> known_backends(std::span<const Backend* const> extra
 inline constexpr std::string_view kAutoFixed = "auto:fixed";
 
 /// "auto", "auto:fixed", "cpu:avx2", "vulkan,cpu": the back ends in order. Back ends of the application (`extra`) are
-/// found first. "auto" takes every back end that is available and automatic(). kInvalidArgument: unknown name, with the
+/// found first. "auto" takes every back end that is available and automatic(). `service` goes into every spec.
+/// kInvalidArgument: unknown name, with the
 /// list of known ones; kUnsupported: known, but not in this build or not available here, with its reason.
 Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::string_view precision,
-                                                std::span<const Backend* const> extra);
+                                                std::span<const Backend* const> extra, const Service& service = {});
 
 /// The precision "auto" becomes what the back end has as its fastest.
 void settle_precision(const Backend& backend, TargetSpec& spec);

@@ -91,10 +91,19 @@ Status create_session(const pnc_program* program, const pnc_session_options& giv
   chosen.fallback = !given.no_fallback;
   if (given.plan_cache) chosen.plan_cache = given.plan_cache;
   chosen.require_payload = given.require_payload != 0;
-  if (given.keep_count < 0 || given.op_count < 0) return invalid("a count is negative");
-  if ((!given.keep && given.keep_count) || (!given.ops && given.op_count)) {
+  if (given.keep_count < 0 || given.op_count < 0 || given.processor_count < 0) return invalid("a count is negative");
+  if ((!given.keep && given.keep_count) || (!given.ops && given.op_count) ||
+      (!given.processors && given.processor_count)) {
     return null_argument("a list of options with a count above 0");
   }
+  pinnace::Service& service = chosen.service;
+  if (given.preference) service.preference = given.preference;
+  if (given.priority) service.priority = given.priority;
+  if (given.cache_folder) service.cache_folder = given.cache_folder;
+  if (given.device) service.device = given.device;
+  service.deadline = std::chrono::nanoseconds(given.deadline_ns);
+  service.loop_timeout = std::chrono::nanoseconds(given.loop_timeout_ns);
+  service.processors.assign(given.processors, given.processors + given.processor_count);
   for (int32_t i = 0; i < given.keep_count; ++i) {
     if (!given.keep[i]) return null_argument("a name to keep");
     chosen.keep.emplace_back(given.keep[i]);

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/log.h"
+#include "base/processors.h"
 #include "base/thread.h"
 #include "base/user_cache.h"
 #include "base/work_mutex.h"
@@ -167,6 +168,8 @@ std::string key_of(const AutotuneRequest& request, const Sizes& sizes) {
   key += str_cat(", ", o.threads ? o.threads : available_processors(), " threads, ", o.precision,
                  o.fallback ? "" : " alone", ", ", cpu_backend().description(), ", beside");
   for (const TargetChoice& t : request.targets) key += str_cat(" ", t.backend->name());
+  if (!o.service.preference.empty()) key += str_cat(", ", o.service.preference);
+  if (!o.service.processors.empty()) key += str_cat(", on ", Processors(o.service.processors).text());
   for (const std::string& name : o.keep) key += str_cat(" +", name);
   for (const CustomOp* op : o.ops) key += str_cat(" op ", reinterpret_cast<uintptr_t>(op));
   return key;
@@ -199,7 +202,7 @@ Result<std::vector<Candidate>> candidates_of(const AutotuneRequest& request, Siz
       PINNACE_LOG_DEBUG("auto does not look for ", backend->name(), ": ", signs.status().message());
       continue;
     }
-    TargetSpec spec{std::string(backend->name()), "", request.options.precision, true};
+    TargetSpec spec{std::string(backend->name()), "", request.options.precision, true, false, request.options.service};
     settle_precision(*backend, spec);
     candidates.push_back({backend, std::move(spec),
                           str_cat(key_of(request, *sizes), ", ", backend->name(), " ", *signs), !signs->empty()});

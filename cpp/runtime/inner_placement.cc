@@ -83,6 +83,13 @@ class Rows {
 std::vector<Placement> Prepared::Data::placement_of(const Plan& plan, bool may_plan) const {
   Rows rows(*this, may_plan);
   rows.add(graph(), plan, "", "");
+  for (const TargetChoice& target : targets) {
+    const std::string unused = target.spec.storing ? "" : target.backend->unused(target.spec);
+    if (unused.empty()) continue;
+    const auto first = std::find_if(rows.made.begin(), rows.made.end(),
+                                    [&](const Placement& row) { return row.backend == target.backend->name(); });
+    if (first != rows.made.end()) first->notice += str_cat(first->notice.empty() ? "" : "; ", unused);
+  }
   return rows.made;
 }
 

@@ -53,6 +53,10 @@ std::string key_of(const Options& o, const std::vector<TargetChoice>& targets) {
   std::string key =
       str_cat(o.target, "|", o.threads, "|", o.precision, "|", o.fallback, "|", o.plan_cache, "|", o.require_payload);
   for (const std::string& name : o.keep) key += str_cat("|k", name.size(), ":", name);
+  const Service& s = o.service;
+  key += str_cat("|s", s.preference, "|", s.priority, "|", s.deadline.count(), "|", s.loop_timeout.count(), "|",
+                 s.cache_folder.size(), ":", s.cache_folder, "|", s.device.size(), ":", s.device);
+  for (const int processor : s.processors) key += str_cat("|", processor);
   if (o.packed_store) key += str_cat("|p", reinterpret_cast<uintptr_t>(o.packed_store));
   for (const CustomOp* op : o.ops) key += str_cat("|o", reinterpret_cast<uintptr_t>(op));
   for (const Backend* b : o.backends) key += str_cat("|b", reinterpret_cast<uintptr_t>(b));
@@ -148,8 +152,10 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
   return at_border([&]() -> Result<std::shared_ptr<const Prepared>> {
     if (options.threads < 0) return invalid("threads is ", options.threads, ", must be 0 or more");
     if (options.plan_cache < 1) return invalid("plan_cache is ", options.plan_cache, ", must be 1 or more");
+    PINNACE_TRY(check_service(options.service));
+    PINNACE_TRY(Processors::check(options.service.processors));
     PINNACE_ASSIGN(std::vector<TargetChoice> targets,
-                   parse_targets(options.target, options.precision, options.backends));
+                   parse_targets(options.target, options.precision, options.backends, options.service));
     // The CPU is in every plan, as the last resort if not by wish.
     if (const std::string reason = cpu_backend().unavailable(TargetSpec{"cpu", "", "fp32"}); !reason.empty()) {
       return unsupported("the CPU back end cannot run: ", reason);
@@ -157,7 +163,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
     const bool has_cpu =
         std::any_of(targets.begin(), targets.end(), [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
     if (!has_cpu) {
-      TargetSpec cpu{"cpu", "", options.precision};
+      TargetSpec cpu{"cpu", "", options.precision, false, false, options.service};
       settle_precision(cpu_backend(), cpu);
       targets.push_back({&cpu_backend(), std::move(cpu), ""});
     }
@@ -216,7 +222,12 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
   Data& data = *prepared->data_;
   PINNACE_ASSIGN(data.custom, CustomOps::create(options.ops));
   data.targets = targets;
-  data.threads = options.threads ? options.threads : available_processors();
+  data.processors = Processors(options.service.processors);
+  const bool low_power = options.service.preference == "low_power";
+  if (low_power && !data.processors.known()) data.processors = Processors::slowest();
+  data.workers_stay_awake = !low_power;
+  const int most = data.processors.known() ? data.processors.count() : available_processors();
+  data.threads = options.threads ? options.threads : most;
   data.setup = {data.targets, options.fallback, &data.custom->table(),
                 &data.packed, &data.plans,      static_cast<size_t>(options.plan_cache)};
   const Graph& graph = data.graph();

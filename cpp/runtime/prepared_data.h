@@ -8,6 +8,7 @@
 
 #include "backends/packed_constants.h"
 #include "base/process.h"
+#include "base/processors.h"
 #include "program/program_data.h"
 #include "runtime/custom_ops.h"
 #include "runtime/device_search.h"
@@ -44,6 +45,8 @@ struct Prepared::Data {
   std::shared_ptr<const CustomOps> custom;
   std::vector<TargetChoice> targets;
   int threads = 1;
+  Processors processors;           ///< that runs stay on; unknown: those of the calling thread
+  bool workers_stay_awake = true;  ///< see RunContext
   PackedConstants packed;
   mutable PlanCache plans;
   RunnerSetup setup;

@@ -181,6 +181,7 @@ Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> ou
   if (options.timeout.count() < 0) return invalid("a run cannot be given ", options.timeout.count(), " ns");
   const CancelScope scope(options);
   const DefaultFloats floats;
+  const StaysOn stays(prepared->data().processors);
 #if PINNACE_SEARCHES_BESIDE_RUNS
   change_to_found();
 #endif
@@ -235,6 +236,7 @@ Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor
   RunContext context;
   context.pool = &ThreadPool::shared();
   context.threads = shared.threads;
+  context.workers_stay_awake = shared.workers_stay_awake;
   context.loop_limit = loop_limit;
   context.timings = timings;
   for (size_t i = 0; i < out.size(); ++i) {
@@ -268,6 +270,7 @@ Result<Session> Session::create(std::shared_ptr<const Prepared> prepared) {
     data->symbol_sizes.resize(graph.symbols.size());
     data->inputs.resize(graph.inputs.size());
     data->outputs.resize(data->prepared->data().outputs.size());
+    data->loop_limit = data->prepared->options().service.loop_timeout;
     PINNACE_TRY(data->states.create(graph));
     Session session(std::move(data));
     PINNACE_TRY(session.reset_state());

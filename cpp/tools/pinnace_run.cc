@@ -41,6 +41,8 @@ struct Arguments {
   int threads = 0, runs = 0;
   bool placement = false;
   std::vector<std::string> inputs, outputs, sizes;
+  pinnace::Service service;
+  double deadline_ms = 0;
 };
 
 /// False unless it is a regular file: a pipe would wait for a writer.
@@ -216,6 +218,8 @@ int run(const Arguments& arguments) {
   options.target = arguments.target;
   options.precision = arguments.precision;
   options.threads = arguments.threads;
+  options.service = arguments.service;
+  options.service.deadline = std::chrono::nanoseconds(static_cast<int64_t>(arguments.deadline_ms * 1e6));
   auto session = Session::create(*program, options);
   if (!session) return fail(session.status());
   if (arguments.placement) print_placement(*session);
@@ -301,6 +305,13 @@ int main(int argc, char** argv) {
   app.add_option("--precision", arguments.precision, "fp32, fp16, bf16 or auto");
   app.add_option("--threads", arguments.threads, "most threads of one run; 0: all processors")
       ->check(CLI::NonNegativeNumber);
+  app.add_option("--processors", arguments.service.processors, "N,N,... that runs stay on")->delimiter(',');
+  app.add_option("--preference", arguments.service.preference, "low_power, fast_single_answer or sustained_speed");
+  app.add_option("--priority", arguments.service.priority, "of NNAPI's work: low, medium or high");
+  app.add_option("--deadline-ms", arguments.deadline_ms, "of each compilation and each run by NNAPI")
+      ->check(CLI::Range(0.0, 1e9));
+  app.add_option("--device", arguments.service.device, "NNAPI's device by its name");
+  app.add_option("--cache-folder", arguments.service.cache_folder, "where NNAPI's driver keeps what it compiled");
   app.add_option("--input", arguments.inputs, "NAME=FILE, raw bytes of one run or of several in a row");
   app.add_option("--output", arguments.outputs, "NAME=FILE for the raw bytes of an output, run after run");
   app.add_option("--size", arguments.sizes, "NAME=NUMBER for an open dimension");

@@ -26,6 +26,7 @@ from pinnace.nnapi import nnapi_library_path
 from pinnace.pass_reports import PassInfo, PassReport, passes
 from pinnace.program import Metadata, NodeInfo, Payload, Program, diff
 from pinnace.progress import set_progress
+from pinnace.service import Service
 from pinnace.session import Event, Future, Placement, PlacementTable, PlanInfo, Profile, Session, State
 from pinnace.shape_trials import ShapeTrial, TrialNode, TrialValue
 from pinnace.targets import Device, devices
@@ -109,6 +110,7 @@ __all__ = [
     "QuantizationRow",
     "RangeRow",
     "ReferenceFunction",
+    "Service",
     "Session",
     "Shape",
     "ShapeFunction",

@@ -26,6 +26,7 @@ __all__: list[str] = [
     "OutOfMemory",
     "PendingRun",
     "Program",
+    "Service",
     "Session",
     "Unsupported",
     "ValueStatistics",
@@ -212,6 +213,21 @@ class Program:
     @property
     def symbols(self) -> list[dict[str, typing.Any]]: ...
 
+class Service:
+    """
+    An application's wishes. See pinnace.Service.
+    """
+    def __init__(
+        self,
+        preference: str = "",
+        priority: str = "",
+        deadline: typing.SupportsFloat | typing.SupportsIndex | None = None,
+        loop_timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
+        cache_folder: str = "",
+        device: str = "",
+        processors: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] = [],
+    ) -> None: ...
+
 class Session:
     """
     A program made ready for a target. See pinnace.Session.
@@ -228,6 +244,7 @@ class Session:
         ops: collections.abc.Sequence[CustomOp] = [],
         require_payload: bool = False,
         pack_cache: bool = False,
+        service: Service = ...,
     ) -> None: ...
     def profile(
         self,

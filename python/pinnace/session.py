@@ -15,6 +15,7 @@ from pinnace import _core
 from pinnace.arrays import input_array, ordered_inputs
 from pinnace.files import one_line, place_text, printable, write_text
 from pinnace.program import Program, core_of
+from pinnace.service import Service, core_service
 from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
 
 if TYPE_CHECKING:
@@ -262,6 +263,7 @@ class Session:
                cache folder, on a thread (~/.cache/pinnace; the variable PINNACE_CACHE names another, or none if it is
                empty). Later sessions and processes map it from there instead of packing again. The end of the process
                waits up to five seconds for what is still being written. False: nothing is read or written.
+    service    wishes about power, priority, time, folders, devices and processors: a Service.
 
     The arguments program (as a Program), target (as text), threads, precision, fallback and plan_cache are attributes,
     to read.
@@ -288,6 +290,7 @@ class Session:
         plan_cache: int = 8,
         require_payload: bool = False,
         pack_cache: bool = True,
+        service: Service | None = None,
     ) -> None:
         """See the class."""
         if not isinstance(program, Program):
@@ -296,7 +299,7 @@ class Session:
         self.target = target if isinstance(target, str) else ",".join(target)
         self.threads, self.fallback, self.plan_cache = threads, fallback, plan_cache
         self._precision, self._keep = precision, tuple(keep)
-        self._require_payload, self._pack_cache = require_payload, pack_cache
+        self._require_payload, self._pack_cache, self._service = require_payload, pack_cache, service
         self._core = _core.Session(
             core_of(program),
             self.target,
@@ -308,6 +311,7 @@ class Session:
             custom_ops(),
             require_payload,
             pack_cache,
+            core_service(service),
         )
         self.precision: str = self._core.precision
         self._inputs = specs_from(self._core.inputs, self._core.symbols)
@@ -331,6 +335,7 @@ class Session:
             "plan_cache": self.plan_cache,
             "require_payload": self._require_payload,
             "pack_cache": self._pack_cache,
+            "service": self._service,
         }
         state = self.state
         return session_from_pickle, (self.program, arguments, {name: state[name] for name in state})

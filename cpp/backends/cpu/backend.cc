@@ -1,6 +1,7 @@
 // The CPU back end: takes every node that has reference code, runs it by the best kernel for this processor.
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/plan/executable.h"
+#include "base/processors.h"
 
 namespace pinnace {
 namespace cpu {
@@ -42,6 +43,18 @@ class CpuBackend final : public Backend {
     const CpuKernelLine* line = choose_kernel(node, mode_of(target));
     verdict.kernel = line ? line->name : kReferenceCode;
     return verdict;
+  }
+
+  std::string unused(const TargetSpec& target) const override {
+    const std::string& wish = target.service.preference;
+    if (wish == "sustained_speed") return unused_members(name(), target.service, {"processors"});
+    std::string sentence = unused_members(name(), target.service, {"preference", "processors"});
+    if (wish == "low_power" && target.service.processors.empty() && !Processors::slowest().known()) {
+      sentence += str_cat(sentence.empty() ? "" : "; ",
+                          "low_power keeps workers asleep between loops and chooses no "
+                          "processors: all that the process may use are of one kind");
+    }
+    return sentence;
   }
 
   /// For a stated instruction set: what "cpu" alone stands for is not known before the file is opened.

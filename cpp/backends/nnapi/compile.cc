@@ -269,7 +269,7 @@ class SegmentCompiler {
       PINNACE_LOG_DEBUG("the NNAPI driver may keep what it compiled in '", options.cache_folder, "'");
     }
     if (!options.cache_problem.empty()) {
-      PINNACE_LOG_WARN("PINNACE_NNAPI_CACHE is not used: ", options.cache_problem);
+      PINNACE_LOG_WARN("the cache folder is not used: ", options.cache_problem);
     }
     if (const std::string& problem = options.cache_problem; !problem.empty() && !made_->notices_.empty()) {
       std::string& notice = made_->notices_.front();

@@ -24,12 +24,12 @@ struct DriverOptions {
   int any_work = 0;           ///< 1: segments with however little work are taken
   uint64_t deadline_ns = 0;   ///< of a compilation and of a run; 0: none (feature level 4)
   std::string cache_folder;   ///< where the driver keeps what it compiled; empty: nowhere (feature level 3)
-  std::string cache_problem;  ///< why it keeps nothing there though the environment names a folder
+  std::string cache_problem;  ///< why it keeps nothing there though a folder is named
 
-  /// The rest from the environment: PINNACE_NNAPI_PREFERENCE (low_power, fast_single_answer, sustained_speed),
-  /// PINNACE_NNAPI_PRIORITY (low, medium, high), PINNACE_NNAPI_WORK (worth, any), PINNACE_NNAPI_DEADLINE_MS,
-  /// PINNACE_NNAPI_CACHE. kInvalidArgument names a variable with another value.
-  static Result<DriverOptions> from_environment(int level, bool relaxed);
+  /// What the target's Service says, and where it says nothing the environment: PINNACE_NNAPI_PREFERENCE (low_power,
+  /// fast_single_answer, sustained_speed), PINNACE_NNAPI_PRIORITY (low, medium, high), PINNACE_NNAPI_WORK (worth, any),
+  /// PINNACE_NNAPI_DEADLINE_MS, PINNACE_NNAPI_CACHE. kInvalidArgument names a variable with another value.
+  static Result<DriverOptions> of(const TargetSpec& target, int level);
 };
 
 /// A constant of the model that lies in shared memory instead of in the operand.

@@ -1,43 +1,39 @@
-// Options of compilations and runs that the environment states.
+// Options of compilations and runs: those of the environment, over which those of the session win.
 #include <string_view>
 
 #include "backends/nnapi/driver_model.h"
+#include "backends/service.h"
 #include "base/environment.h"
 #include "base/private_folder.h"
 
 namespace pinnace::nnapi_client {
 namespace {
 
-struct Name {
-  std::string_view name;
-  int value;
-};
-
-Status read_name(const char* variable, std::span<const Name> names, int& to) {
+Status read_name(const char* variable, std::span<const ServiceWord> words, int& to) {
   const char* text = environment(variable);
   if (!text || !*text) return {};
-  std::string known;
-  for (const Name& n : names) {
-    if (n.name == text) {
-      to = n.value;
-      return {};
-    }
-    known += str_cat(known.empty() ? "" : ", ", n.name);
+  PINNACE_ASSIGN(to, service_number(variable, text, words));
+  return {};
+}
+
+void open_cache(const std::string& path, DriverOptions& options) {
+  if (const auto folder = PrivateFolder::open(path); folder) {
+    options.cache_folder = path;
+  } else {
+    options.cache_problem = folder.status().message();
   }
-  return invalid(variable, " is '", text, "', must be one of ", known);
 }
 
 }  // namespace
 
-Result<DriverOptions> DriverOptions::from_environment(int level, bool relaxed) {
-  static constexpr Name preferences[] = {{"low_power", 0}, {"fast_single_answer", 1}, {"sustained_speed", 2}};
-  static constexpr Name work[] = {{"worth", 0}, {"any", 1}};
-  static constexpr Name priorities[] = {{"low", 90}, {"medium", 100}, {"high", 110}};
+Result<DriverOptions> DriverOptions::of(const TargetSpec& target, int level) {
+  static constexpr ServiceWord work[] = {{"worth", 0}, {"any", 1}};
+  const Service& service = target.service;
   DriverOptions options;
   options.feature_level = level;
-  options.relaxed = relaxed;
-  PINNACE_TRY(read_name("PINNACE_NNAPI_PREFERENCE", preferences, options.preference));
-  PINNACE_TRY(read_name("PINNACE_NNAPI_PRIORITY", priorities, options.priority));
+  options.relaxed = target.precision == "fp16";
+  PINNACE_TRY(read_name("PINNACE_NNAPI_PREFERENCE", preference_words(), options.preference));
+  PINNACE_TRY(read_name("PINNACE_NNAPI_PRIORITY", priority_words(), options.priority));
   PINNACE_TRY(read_name("PINNACE_NNAPI_WORK", work, options.any_work));
   if (const char* text = environment("PINNACE_NNAPI_DEADLINE_MS"); text && *text) {
     uint64_t milliseconds = 0;
@@ -48,13 +44,17 @@ Result<DriverOptions> DriverOptions::from_environment(int level, bool relaxed) {
     }
     options.deadline_ns = milliseconds * 1000000;
   }
-  if (const char* path = environment("PINNACE_NNAPI_CACHE"); path && *path) {
-    const auto folder = PrivateFolder::open(path);
-    if (folder) {
-      options.cache_folder = path;
-    } else {
-      options.cache_problem = folder.status().message();
-    }
+  if (!service.preference.empty()) {
+    PINNACE_ASSIGN(options.preference, service_number("preference", service.preference, preference_words()));
+  }
+  if (!service.priority.empty()) {
+    PINNACE_ASSIGN(options.priority, service_number("priority", service.priority, priority_words()));
+  }
+  if (service.deadline.count() > 0) options.deadline_ns = static_cast<uint64_t>(service.deadline.count());
+  if (!service.cache_folder.empty()) {
+    open_cache(service.cache_folder, options);
+  } else if (const char* path = environment("PINNACE_NNAPI_CACHE"); path && *path) {
+    open_cache(path, options);
   }
   return options;
 }

@@ -160,19 +160,21 @@ Result<std::shared_ptr<const Library>> open_library() {
   return std::shared_ptr<const Library>(std::move(library));
 }
 
-Result<DeviceInfo> choose_device(const Library& library, int level) {
-  const char* wanted = environment("PINNACE_NNAPI_DEVICE");
+Result<DeviceInfo> choose_device(const Library& library, int level, std::string_view by_session) {
+  const char* stated = environment("PINNACE_NNAPI_DEVICE");
+  const std::string_view wanted = !by_session.empty() || !stated ? by_session : stated;
   const DeviceInfo* best = nullptr;
   for (const DeviceInfo& d : library.devices) {
-    if (wanted && *wanted && d.device) {
+    if (!wanted.empty() && d.device) {
       if (d.name == wanted) best = &d;
     } else if (preference(d) >= 0 && d.feature_level >= level && (!best || preference(d) > preference(*best))) {
       best = &d;
     }
   }
   if (best && best->feature_level >= level) return *best;
-  if (wanted && *wanted) {
-    return unsupported("PINNACE_NNAPI_DEVICE is ", wanted, ", and ", library.path, " has ", list_of(library));
+  if (!wanted.empty()) {
+    return unsupported(by_session.empty() ? "PINNACE_NNAPI_DEVICE is " : "the session's device is ", wanted, ", and ",
+                       library.path, " has ", list_of(library));
   }
   return unsupported("no device of feature level ", level, " in ", library.path, ", which has ", list_of(library));
 }

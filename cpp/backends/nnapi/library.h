@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "backends/nnapi/functions.h"
@@ -33,10 +34,12 @@ struct Library {
 /// tried.
 Result<std::shared_ptr<const Library>> open_library();
 
-/// The device that a model is compiled for: the one that PINNACE_NNAPI_DEVICE names, else the best of those whose level
-/// is at least `level`: accelerator, GPU, other, CPU. Android's own CPU code, nnapi-reference, only if named.
+/// The device that a model is compiled for: the one that `by_session` (Service::device) names, else
+/// PINNACE_NNAPI_DEVICE, else the best of those whose level is at least `level`: accelerator, GPU, other, CPU.
+/// Android's own CPU code, nnapi-reference, only if named. A library that lists no devices has one, whatever it is
+/// called.
 ///
 /// kUnsupported: the name is not there, or no device has the level; the sentence lists the devices.
-Result<DeviceInfo> choose_device(const Library& library, int level);
+Result<DeviceInfo> choose_device(const Library& library, int level, std::string_view by_session = {});
 
 }  // namespace pinnace::nnapi_client

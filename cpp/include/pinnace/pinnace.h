@@ -129,6 +129,15 @@ typedef struct pnc_session_options {
   const pnc_custom_op* const* ops; /* to be closed only after every session that was made with them */
   int32_t keep_count;
   int32_t op_count;
+  /* The members of pinnace::Service. NULL and 0: left to the back end. */
+  const char* preference;    /* "low_power", "fast_single_answer" or "sustained_speed" */
+  const char* priority;      /* "low", "medium" or "high" */
+  const char* cache_folder;  /* where a driver keeps what it compiled */
+  const char* device;        /* by its name */
+  int64_t deadline_ns;       /* of a compilation, and of each run on a device */
+  int64_t loop_timeout_ns;   /* of each loop whose turns are not counted */
+  const int32_t* processors; /* that runs stay on */
+  int32_t processor_count;
 } pnc_session_options;
 
 /* When the hashes of weights and payloads are checked. The numbers of pinnace::Verify. */

@@ -12,6 +12,7 @@
 #include <pinnace/cancel.h>
 #include <pinnace/custom_op.h>
 #include <pinnace/program.h>
+#include <pinnace/service.h>
 #include <pinnace/tensor.h>
 
 #pragma GCC visibility push(default)
@@ -51,6 +52,8 @@ struct Options {
   /// Where weights that are packed for the CPU are kept for later sessions and processes; null: nowhere. The host
   /// library has one: user_pack_cache() of pinnace/pack_cache.h.
   const PackedStore* packed_store = nullptr;
+  /// Wishes about power, priority, time, folders, devices and processors.
+  Service service = {};
 };
 
 /// Where one node runs, and why not elsewhere.

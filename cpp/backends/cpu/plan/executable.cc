@@ -79,7 +79,7 @@ std::string CpuExecutable::notice(size_t i) const {
 
 Status CpuExecutable::run(const RunContext& context, std::span<const TensorView> inputs,
                           std::span<const TensorView> outputs) const {
-  const ThreadPool::Attention attention(*context.pool, context.threads);
+  const ThreadPool::Attention attention(*context.pool, context.threads, context.workers_stay_awake);
   const LoopsMayStop loops;  // nothing is used after a call before cancelled() is asked
   // Room for the views of one call is in the workspace: a run allocates nothing.
   auto* views = reinterpret_cast<TensorView*>(context.workspace + views_offset_);

@@ -289,39 +289,60 @@ NATIVE(jbyteArray, metadata)(JNIEnv* env, jclass self, jlong program) {
 
 /* ---- sessions --------------------------------------------------------------------------------------------------- */
 
-NATIVE(jlong, create)(JNIEnv* env, jclass self, jlong program, jbyteArray target, jbyteArray precision,
-                      jintArray numbers, jobjectArray keep) {
+/* The texts of options, in Options.java's order. */
+enum { TARGET, PRECISION, PREFERENCE, PRIORITY, CACHE_FOLDER, DEVICE, WORD_COUNT };
+
+NATIVE(jlong, create)(JNIEnv* env, jclass self, jlong program, jobjectArray words, jintArray numbers, jlongArray times,
+                      jintArray processors, jobjectArray keep) {
   (void)self;
   pnc_session* session = NULL;
   pnc_session_options options = {0};
   jint given[4] = {0};
+  jlong given_times[2] = {0};
   (*env)->GetIntArrayRegion(env, numbers, 0, 4, given);
-  const jsize count = (*env)->GetArrayLength(env, keep);
-  char** names = calloc((size_t)count + 2, sizeof *names);
-  if (!names) {
+  (*env)->GetLongArrayRegion(env, times, 0, 2, given_times);
+  const jsize keep_count = (*env)->GetArrayLength(env, keep), count = keep_count + WORD_COUNT;
+  const jsize processor_count = (*env)->GetArrayLength(env, processors);
+  char** texts = calloc((size_t)count, sizeof *texts);
+  jint* chosen = calloc((size_t)processor_count + 1, sizeof *chosen);
+  if (!texts || !chosen) {
+    free(texts);
+    free(chosen);
     throw_new(env, "java/lang/OutOfMemoryError", "the options of a session");
     return 0;
   }
-  int complete = (names[count] = text_of(env, target)) && (names[count + 1] = text_of(env, precision));
-  for (jsize i = 0; complete && i < count; ++i) {
-    jbyteArray name = (*env)->GetObjectArrayElement(env, keep, i);
-    complete = (names[i] = text_of(env, name)) != NULL;
-    (*env)->DeleteLocalRef(env, name);
+  (*env)->GetIntArrayRegion(env, processors, 0, processor_count, chosen);
+  int complete = 1;
+  for (jsize i = 0; complete && i < count; ++i) { /* those to keep first */
+    const int kept = i < keep_count;
+    jbyteArray text = (*env)->GetObjectArrayElement(env, kept ? keep : words, kept ? i : i - keep_count);
+    complete = (texts[i] = text_of(env, text)) != NULL;
+    (*env)->DeleteLocalRef(env, text);
   }
   if (complete) {
+    char* const* word = texts + keep_count;
     options.size = sizeof options;
-    options.target = names[count];
-    options.precision = names[count + 1];
+    options.target = word[TARGET];
+    options.precision = word[PRECISION];
     options.threads = given[0];
     options.no_fallback = given[1];
     options.plan_cache = given[2];
     options.require_payload = given[3];
-    options.keep = (const char* const*)names;
-    options.keep_count = count;
+    options.keep = (const char* const*)texts;
+    options.keep_count = keep_count;
+    options.preference = word[PREFERENCE];
+    options.priority = word[PRIORITY];
+    options.cache_folder = word[CACHE_FOLDER];
+    options.device = word[DEVICE];
+    options.deadline_ns = given_times[0];
+    options.loop_timeout_ns = given_times[1];
+    options.processors = (const int32_t*)chosen;
+    options.processor_count = processor_count;
     ok(env, pnc_session_create_with(pointer(program), &options, &session));
   }
-  for (jsize i = 0; i < count + 2; ++i) free(names[i]);
-  free(names);
+  for (jsize i = 0; i < count; ++i) free(texts[i]);
+  free(texts);
+  free(chosen);
   return number_of(session);
 }
 

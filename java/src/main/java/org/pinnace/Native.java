@@ -74,7 +74,8 @@ final class Native {
 
   static native byte[] metadata(long program);
 
-  static native long create(long program, byte[] target, byte[] precision, int[] numbers, byte[][] keep);
+  static native long create(
+      long program, byte[][] words, int[] numbers, long[] times, int[] processors, byte[][] keep);
 
   /** Names of the outputs. */
   static native byte[] outputs(long session);

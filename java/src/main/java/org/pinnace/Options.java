@@ -14,6 +14,7 @@ public final class Options {
   private int planCache = 8;
   private boolean requirePayload = false;
   private List<String> keep = Collections.emptyList();
+  private Service service = new Service();
 
   /** Options that are all at their defaults. */
   public Options() {}
@@ -71,11 +72,28 @@ public final class Options {
     return this;
   }
 
+  /** Wishes about power, priority, time, folders, devices and processors, as they are now. */
+  @NonNull
+  public Options service(@NonNull Service service) {
+    if (service == null) throw new PinnaceException.InvalidArgument("the service is null");
+    this.service = service.copy();
+    return this;
+  }
+
   long create(long program) {
     byte[][] names = new byte[keep.size()][];
     for (int i = 0; i < names.length; ++i) names[i] = Cells.of(keep.get(i), "a name to keep");
     int[] numbers = {threads, fallback ? 0 : 1, planCache, requirePayload ? 1 : 0};
     if (planCache < 1) throw new PinnaceException.InvalidArgument("a plan cache of " + planCache + " sets, needs 1 or more");
-    return Native.create(program, Cells.of(target, "the target"), Cells.of(precision, "the precision"), numbers, names);
+    byte[][] words = {
+      Cells.of(target, "the target"),
+      Cells.of(precision, "the precision"),
+      Cells.of(service.preference, "the preference"),
+      Cells.of(service.priority, "the priority"),
+      Cells.of(service.cacheFolder, "the cache folder"),
+      Cells.of(service.device, "the device")
+    };
+    long[] times = {service.deadlineNs, service.loopTimeoutNs};
+    return Native.create(program, words, numbers, times, service.processors, names);
   }
 }

@@ -79,6 +79,24 @@ public class SessionTest {
   }
 
   @Test
+  public void takesWishes() {
+    Service service = new Service().preference("fast_single_answer").priority("low").deadline(1, TimeUnit.SECONDS)
+        .loopTimeout(1, TimeUnit.SECONDS).cacheFolder("nowhere").device("none");
+    Options options = new Options().target("cpu").service(service);
+    service.priority("no word");  // the options have a copy
+    try (Session wished = Session.create(program, options)) {
+      assertEquals("cpu has no use of priority, deadline, cache_folder, device", wished.placement().get(0).notice);
+    }
+    wrong("priority is 'no word'", () -> Session.create(program, new Options().target("cpu").service(service)));
+    wrong("processor -1", () -> Session.create(program, new Options().service(new Service().processors(-1))));
+    wrong("deadline cannot be -1", () -> new Service().deadline(-1, TimeUnit.SECONDS));
+    wrong("unit is null", () -> new Service().loopTimeout(1, null));
+    wrong("preference is null", () -> new Service().preference(null));
+    wrong("processors are null", () -> new Service().processors((int[]) null));
+    wrong("service is null", () -> new Options().service(null));
+  }
+
+  @Test
   public void describesPrograms() {
     assertEquals(1, program.inputs().size());
     Spec input = program.inputs().get(0);
