@@ -221,17 +221,29 @@ def test_a_counter_that_the_exporter_freezes_is_refused() -> None:
         pn.load(Counting(), (torch.randn(3),)).build()
 
 
-def test_a_target_that_cannot_run_here_is_inconclusive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_cpu_stands_in_where_no_target_can_run_here(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     absent = "cpu:avx2" if platform.machine() == "aarch64" else "cpu:neon"
     program = pn.load(nn.ReLU(), (torch.randn(3),)).build([absent])
-    assert program.metadata["verified"].startswith("inconclusive: no target ran it here")
-    assert program.metadata.inconclusive
+    assert "; on this machine's CPU, for none of the targets runs here" in program.metadata["verified"]
+    assert not program.metadata.inconclusive
+    assert program.metadata[f"verified.{absent}"].startswith("no: ")
+    assert program.metadata["verified.cpu"].startswith("yes: ")
+    both = pn.load(nn.ReLU(), (torch.randn(3),)).build([absent, "cpu"])
+    assert "for none of the targets" not in both.metadata["verified"]
     torch.export.save(torch.export.export(nn.ReLU(), (torch.randn(3),)), tmp_path / "m.pt2")
     command = ["convert", str(tmp_path / "m.pt2"), "-o", str(tmp_path / "m.pnc"), "--target", absent]
-    assert cli.main(command) == 1
-    assert "inconclusive" in capsys.readouterr().out
+    assert cli.main(command) == 0
+    assert "for none of the targets runs here" in capsys.readouterr().out
     assert (tmp_path / "m.pnc").exists()
-    assert cli.main([*command, "--allow-inconclusive"]) == 0
+
+
+def test_a_wrong_program_is_found_where_no_target_can_run_here() -> None:
+    absent = "cpu:avx2" if platform.machine() == "aarch64" else "cpu:neon"
+    x = torch.randn(3)
+    program = pn.load(nn.ReLU(), (x,)).build(verify=False)
+    other = pn.load(nn.ELU(), (x,))._source
+    with pytest.raises(pn.VerificationError, match="on cpu: output"):
+        verify_program(program, other, [dict(zip(program.inputs, [x], strict=True))], [absent])
 
 
 @pytest.mark.parametrize(

@@ -64,7 +64,7 @@ def verify_program(
     verified           how many inputs, against what; "inconclusive: …" where equal outputs prove nothing: an output
                        does not move with the input, is empty or has no finite value, or no target could be tried.
     verified.<target>  "yes: …" with the largest difference and how many nodes ran there, or "no: …": it cannot run
-                       here, or no node did.
+                       here, or no node did. Where no target can run here, "cpu" is tried beside them.
     verified.second    "yes" or "no: …" for the second input; absent where there are no inputs.
     verified.sizes     "yes: …" or "no: …" for the other sizes; absent where none are open or the examples have several.
     verified.paths     branches and loops that never ran; absent where all did.
@@ -80,14 +80,19 @@ def verify_program(
     work = Verification(program, source, inputs, tolerance)
     facts = {"verified.tolerance": tolerance_text(tolerance)} if tolerance else {}
     for target in targets:
-        try:
-            session = Session(program, target)
-        except _core.Unsupported as error:
-            facts[f"verified.{target}"] = f"no: {one_line(error)}"
-            continue
-        facts |= work.on(session, target)
-    facts["verified"] = "; ".join([f"{len(examples)} input(s) against {source.description}", *work.single_labels()])
-    ran = any(facts[f"verified.{target}"].startswith("yes") for target in targets)
+        facts |= _facts_on(target, program, work)
+    ran = [target for target in targets if facts[f"verified.{target}"].startswith("yes")]
+    stand_in = [] if ran or "cpu" in targets else ["cpu"]  # which runs every program
+    for target in stand_in:
+        facts |= _facts_on(target, program, work)
+        ran += [target] if facts[f"verified.{target}"].startswith("yes") else []
+    facts["verified"] = "; ".join(
+        [
+            f"{len(examples)} input(s) against {source.description}",
+            *(["on this machine's CPU, for none of the targets runs here"] if stand_in and ran else []),
+            *work.single_labels(),
+        ]
+    )
     doubts = work.doubts() if ran else ["no target ran it here"]
     if doubts:
         facts["verified"] = f"inconclusive: {'; '.join(doubts)}; {facts['verified']}"
@@ -96,6 +101,15 @@ def verify_program(
         facts[key] = without_folders(value)
     log("info", f"verified in {time.perf_counter() - start:.2f} s")
     return program.with_metadata(facts)
+
+
+def _facts_on(target: str, program: Program, work: Verification) -> dict[str, str]:
+    """What to record of one target, whether or not it can run here; VerificationError."""
+    try:
+        session = Session(program, target)
+    except _core.Unsupported as error:
+        return {f"verified.{target}": f"no: {one_line(error)}"}
+    return work.on(session, target)
 
 
 @dataclass
