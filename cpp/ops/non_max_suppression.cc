@@ -40,15 +40,69 @@ Box corners(const float* b, bool center) {
   if (center) return {b[1] - b[3] / 2, b[0] - b[2] / 2, b[1] + b[3] / 2, b[0] + b[2] / 2};
   return {std::min(b[0], b[2]), std::min(b[1], b[3]), std::max(b[0], b[2]), std::max(b[1], b[3])};
 }
-bool overlaps(const Box& a, const Box& b, float threshold) {
-  const float height = std::min(a.bottom, b.bottom) - std::max(a.top, b.top);
-  const float width = std::min(a.right, b.right) - std::max(a.left, b.left);
-  if (!(height > 0 && width > 0)) return false;
-  const float both = height * width;
-  const float area_a = (a.bottom - a.top) * (a.right - a.left), area_b = (b.bottom - b.top) * (b.right - b.left);
-  const float all = area_a + area_b - both;
-  return area_a > 0 && area_b > 0 && all > 0 && both / all > threshold;
+float area(const Box& box) {
+  return (box.bottom - box.top) * (box.right - box.left);
 }
+
+/// The boxes that were chosen, side by side, so that a candidate is held against kTogether of them at once.
+class Chosen {
+ public:
+  static constexpr int64_t kTogether = 16;
+  /// Room for `most` boxes.
+  static Result<Chosen> allocate(int64_t most, const std::string& label) {
+    const int64_t room = (most + kTogether - 1) / kTogether * kTogether;
+    PINNACE_ASSIGN(Scratch<float> numbers, Scratch<float>::allocate(5 * room, label));
+    return Chosen(std::move(numbers), room);
+  }
+  void clear() { count_ = 0; }
+  int64_t count() const { return count_; }
+  void add(const Box& box) {
+    float* at = numbers_.data() + count_;
+    if (count_ % kTogether == 0) {  // boxes without area overlap nothing
+      for (int64_t part = 0; part < 5; ++part) std::fill_n(at + part * room_, kTogether, 0.0f);
+    }
+    const float parts[5] = {box.top, box.left, box.bottom, box.right, area(box)};
+    for (int64_t part = 0; part < 5; ++part) at[part * room_] = parts[part];
+    ++count_;
+  }
+  /// Whether the box overlaps one of them by more than the threshold.
+  bool overlaps(const Box& box, float threshold) const {
+    const float own = area(box);
+    for (int64_t first = 0; first < count_; first += kTogether) {
+      const float* top = numbers_.data() + first;
+      const float *left = top + room_, *bottom = left + room_, *right = bottom + room_, *areas = right + room_;
+      int any = 0;
+      for (int64_t i = 0; i < kTogether; ++i) {
+        const float height = std::min(box.bottom, bottom[i]) - std::max(box.top, top[i]);
+        const float width = std::min(box.right, right[i]) - std::max(box.left, left[i]);
+        const float both = height * width, all = own + areas[i] - both;
+        any |= int{height > 0} & int{width > 0} & int{own > 0} & int{areas[i] > 0} & int{all > 0} &
+               int{both / all > threshold};
+      }
+      if (any) return true;
+    }
+    return false;
+  }
+
+ private:
+  Chosen(Scratch<float> numbers, int64_t room) : numbers_(std::move(numbers)), room_(room) {}
+  Scratch<float> numbers_;
+  int64_t room_, count_ = 0;
+};
+
+struct Candidate {
+  float score;
+  int64_t box;
+};
+/// Later in the order that boxes are looked at: a heap by this has the best one in front.
+bool later(const Candidate& a, const Candidate& b) {
+  return a.score != b.score ? a.score < b.score : a.box > b.box;
+}
+bool earlier(const Candidate& a, const Candidate& b) {
+  return later(b, a);
+}
+/// A heap, of which few are taken as a rule, is made of at most so many without a look at whether the call is to end.
+constexpr int64_t kMostHeaped = 1 << 20;
 
 /// Calls f(image, class, box) for each selected box in order.
 template <class F>
@@ -57,27 +111,33 @@ Status select(const NodeView& node, const Shape& scores_shape, const float* boxe
   const int64_t images = scores_shape[0].size, classes = scores_shape[1].size, count = scores_shape[2].size;
   if (count == 0) return {};  // however many classes there are
   const bool center = node.attr_int("center_point_box") != 0;
-  PINNACE_ASSIGN(auto order, Scratch<int64_t>::allocate(count, node.label()));
-  PINNACE_ASSIGN(auto chosen, Scratch<Box>::allocate(count, node.label()));
+  PINNACE_ASSIGN(auto candidates, Scratch<Candidate>::allocate(count, node.label()));
+  PINNACE_ASSIGN(Chosen chosen, Chosen::allocate(std::min(count, limits.most), node.label()));
   for (int64_t n = 0; n < images; ++n) {
     for (int64_t c = 0; c < classes; ++c) {
       const float* score = scores + (n * classes + c) * count;
-      int64_t candidates = 0;
+      Candidate* const first = candidates.data();
+      Candidate* last = first;
       for (int64_t i = 0; i < count; ++i) {
-        if (limits.score ? score[i] > *limits.score : score[i] == score[i]) order[candidates++] = i;
+        if (limits.score ? score[i] > *limits.score : score[i] == score[i]) *last++ = {score[i], i};
       }
-      sort_all(order.data(), order.data() + candidates,
-               [score](int64_t a, int64_t b) { return score[a] != score[b] ? score[a] > score[b] : a < b; });
+      const bool heaped = last - first <= kMostHeaped;
+      if (heaped) {
+        std::make_heap(first, last, later);
+      } else {
+        sort_all(first, last, earlier);
+      }
       if (stopped()) return stop_status(node.label());
-      int64_t taken = 0;
-      for (int64_t i = 0; i < candidates && taken < limits.most; ++i) {
-        if (i % 32 == 31 && stopped()) return stop_status(node.label());
-        const Box box = corners(boxes + (n * count + order[i]) * 4, center);
-        const bool suppressed = std::any_of(chosen.data(), chosen.data() + taken,
-                                            [&](const Box& other) { return overlaps(box, other, limits.iou); });
-        if (suppressed) continue;
-        chosen[taken++] = box;
-        f(n, c, order[i]);
+      chosen.clear();
+      int64_t looked_at = 0;
+      for (Candidate* next = first; next < last && chosen.count() < limits.most; ++looked_at) {
+        if (looked_at % 32 == 31 && stopped()) return stop_status(node.label());
+        if (heaped) std::pop_heap(first, last, later);
+        const int64_t at = heaped ? (--last)->box : (next++)->box;
+        const Box box = corners(boxes + (n * count + at) * 4, center);
+        if (chosen.overlaps(box, limits.iou)) continue;
+        chosen.add(box);
+        f(n, c, at);
       }
     }
   }
