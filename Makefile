@@ -27,9 +27,10 @@ build: build/release/build.ninja ## libraries, C++ tests and the Python extensio
 
 # All that an application needs, without the C++ tests: a third fewer files to compile before a first `make demo` shows
 # anything.
-install: build/release/build.ninja ## libraries, headers and pinnace-run, in build/install
+install: build/release/build.ninja ## libraries, headers, pinnace-run and pinnace-report, in build/install
 	@cmake --build build/release --parallel $(JOBS) \
-	  --target pinnace_runtime_static pinnace_runtime pinnace neuralnetworks pinnace-run _core
+	  --target pinnace_runtime_static pinnace_runtime pinnace neuralnetworks pinnace-run \
+	    pinnace-report _core
 	@cmake --install build/release --prefix build/install >build/install.log || { cat build/install.log; exit 1; }
 
 demo: install ## the example, from a model to its answers

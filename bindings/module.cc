@@ -1,17 +1,17 @@
 // The extension pinnace._core: one add_* per header of pinnace.
-#include "built_from.h"
 #include "errors.h"
 #include "gil.h"
 #include "interrupt.h"
 #include "log.h"
 #include "operators.h"
+#include "report.h"
 #include "testing.h"
 #include "types.h"
 
 PYBIND11_MODULE(_core_of_main, module) {
   module.doc() = "The C++ core of pinnace.";
   pinnace::bindings::add_exit(module);
-  module.attr("built_from") = pinnace::bindings::built_from();
+  pinnace::bindings::add_report(module);
   pinnace::bindings::add_errors(module);
   pinnace::bindings::add_log(module);
   pinnace::bindings::add_cancel(module);

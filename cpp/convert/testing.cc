@@ -36,10 +36,14 @@ Result<std::vector<std::vector<OwnedTensor>>> run_steps(const Graph& graph,
     if (inputs.size() != graph.inputs.size()) {
       return invalid("the model takes ", graph.inputs.size(), " inputs, was given ", inputs.size());
     }
+    std::vector<TensorType> types;
     std::vector<TensorView> views;
+    types.reserve(inputs.size());
     for (size_t i = 0; i < inputs.size(); ++i) {
       PINNACE_TRY(check_input(graph, i, inputs[i]));
-      views.push_back({&inputs[i].type, static_cast<std::byte*>(inputs[i].memory.host)});
+      types.push_back(inputs[i].type);
+      types[i].quantization = graph.value(graph.inputs[i]).type.quantization;  // which no array has
+      views.push_back({&types[i], static_cast<std::byte*>(inputs[i].memory.host)});
     }
     PINNACE_ASSIGN(std::vector<ReferenceOutput> outputs, run_graph_reference(graph, views, &states));
     std::vector<OwnedTensor> owned;

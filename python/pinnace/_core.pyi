@@ -49,6 +49,7 @@ __all__: list[str] = [
     "run_graph_text",
     "run_model_reference",
     "run_onnx_reference",
+    "run_report",
     "set_log_level",
     "wait_for_pack_cache",
     "write_log",
@@ -638,6 +639,13 @@ def run_onnx_reference(
 ) -> list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
     """
     Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.
+    """
+
+def run_report(
+    kit: bytes, targets: collections.abc.Sequence[str], seconds: typing.SupportsFloat | typing.SupportsIndex
+) -> tuple[typing.Any, ...]:
+    """
+    Runs a kit's tests and times here: the page as JSON, whether no answer differs or failed, and totals in words. No targets: all of the build. InvalidArgument, CorruptFile, Unsupported, Cancelled.
     """
 
 def set_log_level(level: str) -> None:

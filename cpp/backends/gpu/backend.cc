@@ -59,8 +59,8 @@ class GpuBackend final : public Backend {
     const auto context = Context::open(driver_, 0);
     if (!context) return context.status().message();
     const DeviceCaps& caps = (*context)->caps();
-    return str_cat(caps.name, ", ", caps.driver, caps.f16_storage ? ", fp16 storage" : "",
-                   caps.simdgroup_matrices ? ", simdgroup matrices" : "",
+    return str_cat(caps.name, ", ", caps.driver, caps.software ? ", software" : "",
+                   caps.f16_storage ? ", fp16 storage" : "", caps.simdgroup_matrices ? ", simdgroup matrices" : "",
                    caps.unified_memory ? ", unified memory" : "");
   }
 
