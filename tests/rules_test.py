@@ -79,7 +79,7 @@ PACKAGE_ORDER = (
         "cluster",
         "new_names",
     ),
-    *("torch", "inputs", "sources", "verify", "quantize", "model", "loading", "cli"),
+    *("torch", "inputs", "sources", "verify", "quantize", "model", "loading", "device", "cli"),
 )
 
 # Words that no code in cpp/ uses, with the reason that a reader gets. tools/ is a program and may print.

@@ -355,7 +355,7 @@ def test_diff(pinnace: Any, files: Files) -> None:
 
 
 def test_help_and_version(pinnace: Any) -> None:
-    for command in ("", "convert", "inspect", "check", "run", "compare", "bench", "devices", "diff"):
+    for command in ("", "convert", "inspect", "check", "run", "compare", "bench", "devices", "report-device", "diff"):
         answer = pinnace(*filter(None, [command]), "--help")
         assert (answer.status, answer.err) == (0, "")
         assert answer.out.startswith("usage: pinnace")

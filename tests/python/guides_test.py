@@ -1,4 +1,4 @@
-"""docs/android.md, ios.md and raspberry_pi.md: commands run as they stand there, or say that they were not run."""
+"""The guides of docs/ for devices: commands run as they stand there, or say that they were not run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import torch
 from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDES = ["android.md", "ios.md", "raspberry_pi.md"]
+GUIDES = ["android.md", "device_report.md", "ios.md", "raspberry_pi.md"]
 NOT_RUN = "# not run"
 
 

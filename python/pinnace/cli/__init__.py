@@ -1,4 +1,4 @@
-"""The command `pinnace`: convert, inspect, check, run, compare, bench, devices, diff.
+"""The command `pinnace`: convert, inspect, check, run, compare, bench, devices, report-device, diff.
 
 Exit status 0: all is well; 1: a negative answer (does not match, cannot run there, cannot convert, out of memory);
 2: wrong use, or what cannot be read or written, standard output included; 130: Ctrl-C, after which no file is

@@ -10,7 +10,7 @@ import sys
 import time
 import zipfile
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +18,11 @@ import numpy as np
 
 from pinnace import _core
 from pinnace.cli.arguments import check_writable, dims, feed, new_names, sizes
+from pinnace.cli.device_report import device_line, imported_command
 from pinnace.cli.input_files import InputFiles
 from pinnace.cli.output import bold, cyan, dim, failed, green, red, show
 from pinnace.cli.quantize_options import quantization_of
+from pinnace.cli.timing import Timing
 from pinnace.cli.totals import Totals, amount, totals_of
 from pinnace.files import member_names, place_text, printable, replaced
 from pinnace.inputs.attempts import range_text
@@ -256,41 +258,6 @@ def compare_command(options: argparse.Namespace) -> int:
     return 0 if result.ok and not result.unavailable and proven else 1
 
 
-LARGE_SHARE = 0.2  # of a run, from which on reference code is worth a word
-
-
-@dataclass(frozen=True)
-class Timing:
-    """What one choice of target, precision and threads took.
-
-    create_and_first_run_ms  has the session's creation.
-    reference_code           what part of a run operators without a kernel took: {"einsum": 0.31}, largest first.
-    """
-
-    target: str
-    precision: str
-    threads: int
-    runs: int
-    median_ms: float
-    p10_ms: float
-    p90_ms: float
-    create_and_first_run_ms: float
-    peak_bytes: int
-    reference_code: dict[str, float]
-
-    def __str__(self) -> str:
-        text = (
-            f"{self.target} {self.precision} threads {self.threads}: median {self.median_ms:.2f} ms "
-            f"(p10 {self.p10_ms:.2f}, p90 {self.p90_ms:.2f}, {self.runs} runs), "
-            f"first run with its preparation {self.create_and_first_run_ms:.1f} ms, "
-            f"{self.peak_bytes:,} bytes beside weights"
-        )
-        if sum(self.reference_code.values()) > LARGE_SHARE:
-            text += f"; {sum(self.reference_code.values()):.0%} by reference code, as no kernel takes these nodes: "
-            text += ", ".join(f"{op} {share:.0%}" for op, share in list(self.reference_code.items())[:5])
-        return text
-
-
 def bench_command(options: argparse.Namespace) -> int:
     """Times a .pnc file."""
     program = Program.open(options.program)
@@ -331,13 +298,15 @@ def bench_command(options: argparse.Namespace) -> int:
 
 
 def devices_command(options: argparse.Namespace) -> int:
-    """Shows the targets of this build."""
+    """Shows the targets of this build, or the report of a device."""
+    if options.imported is not None:
+        return imported_command(options)
     rows = devices()
     if options.json:
         show(json_text([asdict(row) for row in rows]))
     else:
         for row in rows:
-            show(f"{row.target}: {'' if row.available else 'not available: '}{row.description}")
+            show(device_line(row))
     return 0
 
 
@@ -352,7 +321,6 @@ def diff_command(options: argparse.Namespace) -> int:
 
 
 __all__ = [
-    "Timing",
     "bench_command",
     "check_command",
     "compare_command",

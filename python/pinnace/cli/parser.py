@@ -9,6 +9,7 @@ from typing import Any
 
 from pinnace import __version__
 from pinnace.cli import commands
+from pinnace.cli.device_report import report_device_command
 from pinnace.cli.quantize_options import METHODS
 from pinnace.quantize.options import OBSERVERS
 
@@ -187,9 +188,30 @@ def option_parser() -> argparse.ArgumentParser:
     size(bench)
     inputs(bench)
 
-    command("devices", commands.devices_command, "targets of this build, and whether they can run here").add_argument(
-        "--json", action="store_true"
+    listed = command(
+        "devices",
+        commands.devices_command,
+        "targets of this build, and whether they can run here; or a device's report",
     )
+    text = "show what report-device or pinnace-report wrote on a device; status 1 if an answer in it differs or failed"
+    listed.add_argument("--import", dest="imported", metavar="REPORT.json", help=text)
+    listed.add_argument("--json", action="store_true")
+
+    report = command(
+        "report-device",
+        report_device_command,
+        "test and time every target of this machine, as one page of JSON; status 1 if an answer differs or fails",
+    )
+    text = "what to run; without it, the known answers and a network of MobileNetV2's shape"
+    report.add_argument("--kit", metavar="KIT.pnk", help=text)
+    report.add_argument("--make-kit", metavar="KIT.pnk", help="only write a kit, for a device without Python")
+    text = "a .pnc file to time, in place of that network; may be given several times"
+    report.add_argument("--model", action="append", default=[], metavar="FILE.pnc", help=text)
+    report.add_argument("-o", "--output", metavar="REPORT.json", help="where to write the page; default: stdout")
+    text = "in which the whole ends (default 60); what is left out then is listed in the page"
+    report.add_argument("--seconds", type=_seconds, metavar="X", help=text)
+    target(report)
+    talk(report)
 
     differ = command("diff", commands.diff_command, "what differs between two .pnc files; status 1 if anything does")
     differ.add_argument("a")
@@ -207,6 +229,13 @@ def _whole(least: int) -> Callable[[str], int]:
         return int(text)
 
     return whole_number
+
+
+def _seconds(text: str) -> float:
+    """A type for argparse: one finite number above 0."""
+    if len(found := _divisors(text)) != 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not one number")
+    return found[0]
 
 
 def _numbers(text: str) -> list[float]:
