@@ -24,9 +24,9 @@ double processor_seconds() {
   return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-/// Records a failure of the C API. kCancelled and memory that has run out end the report and are passed on.
+/// Records a failure of the C API, a device's lack of memory too. kCancelled ends the report and is passed on.
 Status record(pnc_status status, Finding* finding) {
-  if (status == PNC_CANCELLED || status == PNC_OUT_OF_MEMORY) return {static_cast<Code>(status), pnc_error()};
+  if (status == PNC_CANCELLED) return {static_cast<Code>(status), pnc_error()};
   finding->outcome = status == PNC_UNSUPPORTED ? Outcome::kRefused : Outcome::kFailed;
   finding->why = std::string(pnc_status_name(status)) + ": " + pnc_error();
   return {};
@@ -134,7 +134,6 @@ const char* outcome_name(Outcome outcome) {
       return "refused";
     case Outcome::kFailed:
       return "failed";
-    case Outcome::kLeftOut:
       return "left out";
   }
   return "";
@@ -177,7 +176,9 @@ Status check_answers(const KitProgram& program, const std::string& target, int t
 
 Status check_outputs(pnc_session* session, const KitProgram& program, const std::vector<Copy>& inputs,
                      const std::string& target, std::vector<Copy>* wanted, Finding* finding) {
+  const Clock::time_point start = Clock::now();
   if (Status s = run(session, tensors_of(inputs), finding); !s.ok()) return s;
+  finding->run_seconds = seconds_since(start);
   if (finding->outcome != Outcome::kEqual) return {};
   if (wanted->empty()) {
     for (int32_t i = 0; i < pnc_program_output_count(program.program.get()); ++i) {

@@ -30,7 +30,7 @@ struct Places {
   std::vector<std::string> why;                       ///< why nodes are not there, each reason once, at most four
 };
 
-enum class Outcome { kEqual, kDiffers, kRefused, kFailed, kLeftOut };
+enum class Outcome { kEqual, kDiffers, kRefused, kFailed };
 const char* outcome_name(Outcome outcome);
 
 /// What became of one program on one target.
@@ -43,6 +43,7 @@ struct Finding {
   std::string output;   ///< the name of that
   int64_t step = 0;
   double bound = 0;
+  double run_seconds = 0;  ///< of check_outputs(): what its run took
 };
 
 /// A session for a program, or why there is none. kCancelled passes on.

@@ -43,7 +43,7 @@ def report_device_command(options: argparse.Namespace) -> int:
         seconds = 60.0 if options.seconds is None else options.seconds
         page, good, totals = _core.run_report(kit, options.target or [], seconds)
     if options.output is None:
-        show(page.rstrip("\n"))
+        show(json_text(json.loads(page), indent=1))
     else:
         write_text(options.output, page)
     show(totals, file=sys.stderr)
