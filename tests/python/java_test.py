@@ -23,6 +23,9 @@ import zoo
 from endless_loop import ENDLESS
 from pinnace import _core
 from pinnace.cli import main
+from pinnace.device.kit import make_kit
+from pinnace.device.known_answers import known_answers
+from pinnace.device.page import read_page
 from slices import all_mode, rotating_slice
 from torch import nn
 
@@ -245,6 +248,15 @@ def test_calls_and_misuse(jar: Path, folder: Path) -> None:
 
 def test_the_bits_of_python_and_no_growth(jar: Path, folder: Path) -> None:
     assert junit(folder, "ZooTest", "EnduranceTest") == 2
+
+
+def test_the_report_of_a_device(jar: Path, folder: Path) -> None:
+    answers = known_answers()[:3]
+    (folder / "kit.pnk").write_bytes(make_kit([folder / "counter.pnc"], answers))
+    assert junit(folder, "ReportTest") == 3
+    page = read_page(folder / "report.json")
+    assert page["totals"]["equal"] == len(page["answers"]) + len(page["times"]) > 0
+    assert page["pinnace"]["commit"] == _core.built_from
 
 
 def test_pytorch_mobile(jar: Path, folder: Path, models: Path) -> None:

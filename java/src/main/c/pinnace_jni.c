@@ -1,5 +1,6 @@
-/* The native functions of org.pinnace.Native, over the C API alone. A failure is thrown before the function returns:
- * the sentence belongs to the thread, and a virtual thread of the JVM may be on another one at its next call.
+/* The native functions of org.pinnace.Native, over the C API and the report of a device alone. A failure is thrown
+ * before the function returns: the sentence belongs to the thread, and a virtual thread of the JVM may be on another
+ * one at its next call.
  *
  * Texts leave as Cells: UTF-8, each closed by a null character, numbers in decimal. JNI's own strings have another
  * encoding, which names from files need not fit. */
@@ -10,6 +11,8 @@
 #include <string.h>
 
 #include <pinnace/pinnace.h>
+
+#include "report/report.h"
 
 #define NATIVE(type, name) JNIEXPORT type JNICALL Java_org_pinnace_Native_##name
 
@@ -71,6 +74,14 @@ static jbyteArray give(JNIEnv* env, cells* list) {
 
 /* ---- failures --------------------------------------------------------------------------------------------------- */
 
+/* Throws the failure that the list says: its sentence, its rule, its nodes. */
+static void throw_failure(JNIEnv* env, pnc_status status, int64_t offset, cells* list) {
+  jbyteArray said = give(env, list);
+  if (!said) return;
+  jobject failure = (*env)->CallStaticObjectMethod(env, exceptions, exception_of, (jint)status, (jlong)offset, said);
+  if (failure && !(*env)->ExceptionCheck(env)) (*env)->Throw(env, (jthrowable)failure);
+}
+
 /* 1 where the call succeeded, else 0 with the thread's last failure thrown. */
 static int ok(JNIEnv* env, pnc_status status) {
   if (status == PNC_OK) return 1;
@@ -84,10 +95,7 @@ static int ok(JNIEnv* env, pnc_status status) {
     for (int32_t i = 0; i < count; ++i) add_all(&list, (const char* const*)&nodes[i], 6);
     pnc_free(nodes);
   }
-  jbyteArray said = give(env, &list);
-  if (!said) return 0;
-  jobject failure = (*env)->CallStaticObjectMethod(env, exceptions, exception_of, (jint)status, (jlong)offset, said);
-  if (failure && !(*env)->ExceptionCheck(env)) (*env)->Throw(env, (jthrowable)failure);
+  throw_failure(env, status, offset, &list);
   return 0;
 }
 
@@ -492,6 +500,53 @@ NATIVE(void, setState)(JNIEnv* env, jclass self, jlong session, jint index, jobj
 NATIVE(void, resetState)(JNIEnv* env, jclass self, jlong session) {
   (void)self;
   ok(env, pnc_session_reset_state(pointer(session)));
+}
+
+/* ---- the report of a device -------------------------------------------------------------------------------------- */
+
+/* Of the kit in a direct buffer, or else in the file of that path. */
+NATIVE(jbyteArray, report)(JNIEnv* env, jclass self, jbyteArray path, jobject buffer, jlong offset, jlong bytes,
+                           jobjectArray targets, jdouble seconds) {
+  (void)self;
+  const jsize count = (*env)->GetArrayLength(env, targets);
+  char** texts = calloc((size_t)count + 1, sizeof *texts); /* of the targets, then the path */
+  if (!texts) {
+    throw_new(env, "java/lang/OutOfMemoryError", "the options of a report");
+    return NULL;
+  }
+  int complete = (texts[count] = text_of(env, path)) != NULL;
+  for (jsize i = 0; complete && i < count; ++i) {
+    jbyteArray target = (*env)->GetObjectArrayElement(env, targets, i);
+    complete = (texts[i] = text_of(env, target)) != NULL;
+    (*env)->DeleteLocalRef(env, target);
+  }
+  jbyteArray page = NULL;
+  if (complete) {
+    char* text = NULL;
+    int64_t damage = -1;
+    const char* kit = buffer ? (*env)->GetDirectBufferAddress(env, buffer) : NULL;
+    const pnc_status status =
+        pinnace_report_run(texts[count],
+                           kit      ? kit + offset
+                           : buffer ? ""
+                                    : NULL,
+                           (size_t)bytes, (const char* const*)texts, count, seconds, &text, &damage);
+    cells list = {0};
+    if (!text) {
+      throw_new(env, "java/lang/OutOfMemoryError", "the report of a device");
+    } else if (status == PNC_OK) {
+      add(&list, text);
+      page = give(env, &list);
+    } else {
+      add(&list, text);
+      add(&list, ""); /* no rule has an identifier */
+      throw_failure(env, status, damage, &list);
+    }
+    free(text);
+  }
+  for (jsize i = 0; i <= count; ++i) free(texts[i]);
+  free(texts);
+  return page;
 }
 
 /* ---- tokens, buffers -------------------------------------------------------------------------------------------- */

@@ -106,6 +106,9 @@ final class Native {
 
   static native void resetState(long session);
 
+  /** The page, of the kit in the direct buffer or, where that is null, in the file. */
+  static native byte[] report(byte[] path, Object buffer, long offset, long bytes, byte[][] targets, double seconds);
+
   static native long token();
 
   static native void cancel(long token);
