@@ -324,14 +324,16 @@ Result<Kit> read_kit(Bytes bytes) {
     if (place->part == "in") parts.in[{place->step, place->index}] = &range;
     if (place->part == "out") parts.out[{place->step, place->index}] = &range;
   }
-  for (const std::string& name : order) {
-    const Parts& parts = programs[name];
-    if (!parts.program) return corrupt(kHeader, "there is no range '" + name + "/program'");
-    KitProgram& made = kit.programs.emplace_back();
-    if (Status status = read_program(name, parts, &made); !status.ok()) return status;
+  // Answers first, whatever their order in the file.
+  for (const bool answers : {true, false}) {
+    for (const std::string& name : order) {
+      if (name.starts_with("answers/") != answers) continue;
+      const Parts& parts = programs[name];
+      if (!parts.program) return corrupt(kHeader, "there is no range '" + name + "/program'");
+      KitProgram& made = kit.programs.emplace_back();
+      if (Status status = read_program(name, parts, &made); !status.ok()) return status;
+    }
   }
-  std::stable_sort(kit.programs.begin(), kit.programs.end(),
-                   [](const KitProgram& a, const KitProgram& b) { return a.timed < b.timed; });
   return kit;
 }
 

@@ -242,8 +242,9 @@ Status time_runs(pnc_session* session, const std::vector<Copy>& inputs, double s
     if (share == shares.end()) share = shares.insert(share, {events[i].op, 0.0});
     share->second += static_cast<double>(events[i].duration_ns) / total;
   }
-  std::stable_sort(times->reference_code.begin(), times->reference_code.end(),
-                   [](const auto& a, const auto& b) { return a.second > b.second; });
+  std::sort(times->reference_code.begin(), times->reference_code.end(), [](const auto& a, const auto& b) {
+    return a.second > b.second || (a.second == b.second && a.first < b.first);
+  });
   return {};
 }
 

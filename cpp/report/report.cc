@@ -141,7 +141,8 @@ class Run {
     if (targets.empty()) {
       for (const TargetInfo& info : infos_) targets.push_back(info.target);
       // The processor first: others are held against it.
-      std::stable_partition(targets.begin(), targets.end(), [](const std::string& t) { return t == "cpu"; });
+      const auto cpu = std::find(targets.begin(), targets.end(), "cpu");
+      if (cpu != targets.end()) std::rotate(targets.begin(), cpu, cpu + 1);
     }
     for (const std::string& target : targets) {
       const auto info = std::find_if(infos_.begin(), infos_.end(), [&](const TargetInfo& known) {
