@@ -11,7 +11,7 @@ set(ANDROID_STL c++_static)  # inside the library, which shows none of it
 include(${PINNACE_NDK_TOOLCHAIN})
 
 # What consists of headers alone is the same everywhere, but lies beside headers that are not: seen through links.
-foreach(header flatbuffers vulkan vk_video xxhash.h)
+foreach(header CLI flatbuffers vulkan vk_video xxhash.h)
   if(EXISTS /usr/include/${header} AND NOT EXISTS ${CMAKE_BINARY_DIR}/headers/${header})
     file(MAKE_DIRECTORY ${CMAKE_BINARY_DIR}/headers)
     file(CREATE_LINK /usr/include/${header} ${CMAKE_BINARY_DIR}/headers/${header} SYMBOLIC)

@@ -289,7 +289,10 @@ Status check_targets(const std::vector<std::string>& targets, const std::vector<
   for (const std::string& target : targets) {
     const std::string_view backend = std::string_view(target).substr(0, target.find(':'));
     if (std::none_of(infos.begin(), infos.end(), [&](const auto& info) { return info.target == backend; })) {
-      return {Code::kInvalidArgument, "target '" + target + "': this build has " + known};
+      std::string sentence = "target '";
+      sentence += target;
+      sentence += "': this build has ";
+      return {Code::kInvalidArgument, sentence.append(known)};
     }
   }
   return {};
