@@ -31,6 +31,10 @@ std::string property(const char* name) {
   char value[PROP_VALUE_MAX] = {};
   return __system_property_get(name, value) > 0 ? value : "";
 }
+
+std::string joined(const std::string& maker, const std::string& model) {
+  return maker.empty() || model.empty() ? maker + model : maker + " " + model;
+}
 #endif
 
 void write_text(Json* page, std::string_view key, const std::string& text) {
@@ -73,8 +77,8 @@ void write_machine(const std::vector<TargetInfo>& targets, Json* page) {
   }
 #if defined(__ANDROID__)
   api = property("ro.build.version.sdk");
-  device = property("ro.product.manufacturer") + " " + property("ro.product.model");
-  chip = property("ro.soc.manufacturer") + " " + property("ro.soc.model");  // Android 12 and later
+  device = joined(property("ro.product.manufacturer"), property("ro.product.model"));
+  chip = joined(property("ro.soc.manufacturer"), property("ro.soc.model"));  // Android 12 and later
 #endif
   page->key("machine").object();
   write_text(page, "architecture", known ? system.machine : "");

@@ -38,7 +38,7 @@ struct LeftOut {
 class Budget {
  public:
   explicit Budget(double seconds) : seconds_(seconds), start_(Clock::now()) {
-    const pnc_run_options options = {nullptr, static_cast<int64_t>(seconds * 1e9)};
+    const pnc_run_options options = {nullptr, std::max<int64_t>(static_cast<int64_t>(seconds * 1e9), 1)};
     entered_ = pnc_cancel_scope_enter(&options, &scope_) == PNC_OK;
   }
   ~Budget() {

@@ -21,13 +21,21 @@ int fail(const Status& status) {
   return status.code() == Code::kInvalidArgument || status.code() == Code::kFile ? 2 : 1;
 }
 
+/// The containers here have no other way to say so.
+void out_of_memory() {
+  std::fprintf(stderr, "pinnace-report: out of memory\n");
+  std::_Exit(1);
+}
+
 int run(const std::string& kit, const std::string& output, const pinnace::report::Options& options) {
   pinnace::tools::OutputFile file;
   const Status not_written(Code::kFile, output + ": cannot be written");
   if (!output.empty() && !file.open(output)) return fail(not_written);  // now rather than after a minute of work
   const auto bytes = pinnace::report::read_kit_file(kit);
   if (!bytes) return fail(bytes.status());
+  std::set_new_handler(nullptr);  // where memory ends in a test, it fails alone
   const auto page = pinnace::report::run_report(*bytes, options);
+  std::set_new_handler(out_of_memory);
   if (!page) return fail(page.status().with_prefix(kit + ": "));
   if (output.empty()) {
     if (std::fputs(page->text.c_str(), stdout) < 0 || std::fflush(stdout) != 0) {
@@ -44,12 +52,6 @@ int run(const std::string& kit, const std::string& output, const pinnace::report
 int parse(CLI::App& app, int argc, char** argv) {
   CLI11_PARSE(app, argc, argv);
   return -1;
-}
-
-/// The containers here have no other way to say so.
-void out_of_memory() {
-  std::fprintf(stderr, "pinnace-report: out of memory\n");
-  std::_Exit(1);
 }
 
 }  // namespace

@@ -8,6 +8,7 @@ from __future__ import annotations
 import copy
 import json
 import os
+import re
 import struct
 import subprocess
 import time
@@ -344,6 +345,21 @@ def test_truncated_and_newer_pages(page_file: Path, rng: np.random.Generator) ->
         read_page(page_file)
     with pytest.raises(pn.FileError):
         read_page(page_file.parent)
+
+
+def test_the_documentation_names_every_field(page: dict[str, Any]) -> None:
+    text = (ROOT / "docs/device_report.md").read_text()
+    assert f"{len(known_answers())} small programs" in text
+
+    def keys(value: Any) -> set[str]:
+        if isinstance(value, dict):
+            free = set(value) <= {d.target for d in pn.devices()} | {"none", "runtime"}  # a map of back ends
+            return (set() if free else set(value)).union(*map(keys, value.values()))
+        return set().union(*map(keys, value)) if isinstance(value, list) else set()
+
+    found = keys(page)
+    assert {"relative_error", "cpu_per_wall", "android_api", "budget_seconds"} <= found
+    assert not [key for key in found if not re.search(rf"`[\w.]*\b{key}\b[\w.\[\]]*`", text)]
 
 
 # ---- the command line -----------------------------------------------------------------------------------------------
