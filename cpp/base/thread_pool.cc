@@ -215,6 +215,10 @@ int64_t ThreadPool::tasks_run_by_workers() const {
   return state_.load()->by_workers.load();
 }
 
+int ThreadPool::kept_awake_by() const {
+  return state_.load()->attention.load();
+}
+
 void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t), void* context) {
   State& s = state();
   std::unique_lock caller(s.caller, std::try_to_lock);

@@ -63,6 +63,8 @@ class ThreadPool {
 
   /// How many tasks workers, not callers, have run since the pool was made; for tests that threads are really used.
   int64_t tasks_run_by_workers() const;
+  /// Attentions that keep workers awake now; for tests that these are left to sleep.
+  int kept_awake_by() const;
 
  private:
   void run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t), void* context);

@@ -2,10 +2,7 @@
 // say that they have no use of. What NNAPI's driver is told: tests/python/service_test.py.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstring>
-#include <ctime>
-#include <thread>
 
 #include <pinnace/custom_op.h>
 #include <pinnace/session.h>
@@ -26,7 +23,7 @@ constexpr char kNet[] = R"(graph "g" {
   output "y" %y
 })";
 
-/// Copies its input and notes where the thread that runs it may run.
+/// Copies its input and notes where the thread that runs it may run, and whether workers are kept awake.
 struct Where {
   Where() {
     op.name = "test.where";
@@ -36,12 +33,14 @@ struct Where {
     };
     op.reference = [this](std::span<const Tensor> in, const CustomAttributes&, std::span<const Tensor> out) {
       seen.push_back(Processors::of_this_thread().text());
+      awake.push_back(ThreadPool::shared().kept_awake_by() > 0);
       std::memcpy(out[0].memory.host, in[0].memory.host, out[0].memory.bytes);
       return Status();
     };
   }
   CustomOp op;
   std::vector<std::string> seen;
+  std::vector<bool> awake;
 };
 
 Status run(Session& session) {
@@ -83,30 +82,20 @@ TEST(Service, RunsStayOnItsProcessorsAndGiveThemBack) {
   EXPECT_EQ(where.seen.back(), before.text());
 }
 
-TEST(Service, LowPowerLetsWorkersSleep) {
-  ThreadPool pool;
-  const auto nothing = [](int64_t) {};
-  pool.run(2, 2, nothing);
-  // Without attention a worker looks for about 50 us and sleeps; with it for milliseconds. What is seen from outside is
-  // the processor time of the process while nobody has a job.
-  const auto busy = [&](bool awake) {
-    const ThreadPool::Attention attention(pool, 2, awake);
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    const std::clock_t start = std::clock();
-    for (int i = 0; i < 20; ++i) {
-      pool.run(2, 2, nothing);
-      std::this_thread::sleep_for(std::chrono::milliseconds(3));
-    }
-    return static_cast<double>(std::clock() - start) / CLOCKS_PER_SEC;
-  };
-  double least_awake = 1, least_asleep = 1;
-  for (int round = 0; round < 3; ++round) {
-    least_awake = std::min(least_awake, busy(true));
-    least_asleep = std::min(least_asleep, busy(false));
-  }
-  EXPECT_LT(least_asleep, least_awake / 2);
-}
 #endif
+
+TEST(Service, LowPowerLetsWorkersSleep) {
+  Where where;
+  const Program program = custom_program(where);
+  for (const char* preference : {"", "fast_single_answer", "sustained_speed", "low_power"}) {
+    auto session = Session::create(
+        program, {.target = "cpu", .threads = 2, .ops = {&where.op}, .service = {.preference = preference}});
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    ASSERT_TRUE(run(*session).ok());
+  }
+  EXPECT_EQ(where.awake, (std::vector{true, true, true, false}));
+  EXPECT_EQ(ThreadPool::shared().kept_awake_by(), 0);
+}
 
 TEST(Service, LoopsHaveItsTime) {
   auto session = Session::create(program_of(R"(graph "g" {

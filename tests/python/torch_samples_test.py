@@ -16,7 +16,7 @@ import torch_samples
 from slices import all_mode, within_budget
 
 REFUSALS = Path(__file__).with_name("torch_expected_refusals.txt")
-SECONDS = 30
+SECONDS = 20
 INFOS = torch_samples.operators()
 
 
