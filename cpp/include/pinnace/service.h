@@ -22,9 +22,9 @@ struct Service {
   std::string preference = {};
   /// "low", "medium" or "high": beside the compilations and runs of other applications. NNAPI from feature level 4 on.
   std::string priority = {};
-  /// For a compilation, and for each run of a compiled part, on a device. Rounded up by some drivers; a part that
-  /// misses it goes to the next target, and without Options::fallback ends as kDeviceLost. NNAPI from feature level 4
-  /// on. RunOptions::timeout ends runs on every back end. 0: none.
+  /// For a compilation, and for each run of a compiled part, on a device. A part that misses it goes to the next
+  /// target, and without Options::fallback ends as kDeviceLost. NNAPI from feature level 4 on. RunOptions::timeout ends
+  /// runs on every back end. 0: none.
   std::chrono::nanoseconds deadline{0};
   /// As Session::limit_loops, from the first run on. 0: none.
   std::chrono::nanoseconds loop_timeout{0};
