@@ -76,6 +76,7 @@ PACKAGE_ORDER = (
         "program",
         "service",
         "session",
+        "measure",
         "cluster",
         "new_names",
     ),

@@ -313,6 +313,7 @@ def test_bench(pinnace: Any, files: Files) -> None:
     rows = answer.json
     assert [(r["target"], r["threads"], r["runs"]) for r in rows] == [("cpu", 1, 3), ("cpu", 2, 3)]
     assert all(0 < r["p10_ms"] <= r["median_ms"] <= r["p90_ms"] and r["peak_bytes"] > 0 for r in rows)
+    assert all(0 < r["cpu_per_wall"] < 64 for r in rows)
     line = pinnace("bench", files.program, "--runs", "2").out
     assert "median" in line
     assert "first run with its preparation" in line

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import argparse
-import itertools
 import json
-import statistics
 import sys
-import time
 import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -22,7 +19,6 @@ from pinnace.cli.device_report import device_line, imported_command
 from pinnace.cli.input_files import InputFiles
 from pinnace.cli.output import bold, cyan, dim, failed, green, red, show
 from pinnace.cli.quantize_options import quantization_of
-from pinnace.cli.timing import Timing
 from pinnace.cli.totals import Totals, amount, totals_of
 from pinnace.files import member_names, place_text, printable, replaced
 from pinnace.inputs.attempts import range_text
@@ -258,45 +254,6 @@ def compare_command(options: argparse.Namespace) -> int:
     return 0 if result.ok and not result.unavailable and proven else 1
 
 
-def bench_command(options: argparse.Namespace) -> int:
-    """Times a .pnc file."""
-    program = Program.open(options.program)
-    inputs = feed(program, options)
-    rows = []
-    for target, precision in itertools.product(options.target or ["cpu"], options.precision or ["fp32"]):
-        for threads in options.threads:
-            start = time.perf_counter()
-            session = Session(program, target, threads, precision, pack_cache=not options.no_pack_cache)
-            session.run(inputs)
-            first = time.perf_counter() - start
-            times = []
-            for _ in range(options.runs):
-                start = time.perf_counter()
-                session.run(inputs)
-                times.append((time.perf_counter() - start) * 1e3)
-            times.sort()
-            rows.append(
-                Timing(
-                    target=target,
-                    precision=precision,
-                    threads=threads,
-                    runs=len(times),
-                    median_ms=statistics.median(times),
-                    p10_ms=times[len(times) // 10],
-                    p90_ms=times[len(times) * 9 // 10],
-                    create_and_first_run_ms=first * 1e3,
-                    peak_bytes=session.plan.peak_bytes,
-                    reference_code=session.profile(inputs).reference_code,
-                )
-            )
-    if options.json:
-        show(json_text([asdict(row) for row in rows]))
-    else:
-        for row in rows:
-            show(row)
-    return 0
-
-
 def devices_command(options: argparse.Namespace) -> int:
     """Shows the targets of this build, or the report of a device."""
     if options.imported is not None:
@@ -321,7 +278,6 @@ def diff_command(options: argparse.Namespace) -> int:
 
 
 __all__ = [
-    "bench_command",
     "check_command",
     "compare_command",
     "convert_command",

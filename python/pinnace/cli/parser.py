@@ -9,6 +9,7 @@ from typing import Any
 
 from pinnace import __version__
 from pinnace.cli import commands
+from pinnace.cli.bench import bench_command
 from pinnace.cli.device_report import report_device_command
 from pinnace.cli.quantize_options import METHODS
 from pinnace.quantize.options import OBSERVERS
@@ -177,7 +178,7 @@ def option_parser() -> argparse.ArgumentParser:
     size(comp)
     inputs(comp)
 
-    bench = command("bench", commands.bench_command, "time a .pnc file")
+    bench = command("bench", bench_command, "time a .pnc file")
     bench.add_argument("program")
     bench.add_argument("--threads", type=_whole_list, default=[1], metavar="N,N,…", help="default: 1")
     bench.add_argument("--runs", type=_whole(1), default=50)

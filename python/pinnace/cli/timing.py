@@ -13,6 +13,7 @@ class Timing:
 
     create_and_first_run_ms  has the session's creation.
     reference_code           what part of a run operators without a kernel took: {"einsum": 0.31}, largest first.
+    cpu_per_wall             processor seconds of the whole process by seconds, during the runs.
     """
 
     target: str
@@ -25,6 +26,7 @@ class Timing:
     create_and_first_run_ms: float
     peak_bytes: int
     reference_code: dict[str, float]
+    cpu_per_wall: float
 
     def __str__(self) -> str:
         text = (

@@ -1,0 +1,55 @@
+"""`pinnace bench`: times a .pnc file."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import time
+from dataclasses import asdict
+from functools import partial
+
+from pinnace.cli.arguments import feed
+from pinnace.cli.output import show
+from pinnace.cli.timing import Timing
+from pinnace.measure.runs import time_runs
+from pinnace.program import Program
+from pinnace.session import Session
+from pinnace.types import json_text
+
+
+def bench_command(options: argparse.Namespace) -> int:
+    """Times a .pnc file."""
+    program = Program.open(options.program)
+    inputs = feed(program, options)
+    rows = []
+    for target, precision in itertools.product(options.target or ["cpu"], options.precision or ["fp32"]):
+        for threads in options.threads:
+            start = time.perf_counter()
+            session = Session(program, target, threads, precision, pack_cache=not options.no_pack_cache)
+            session.run(inputs)
+            first = time.perf_counter() - start
+            runs = time_runs(partial(session.run, inputs), options.runs)
+            rows.append(
+                Timing(
+                    target=target,
+                    precision=precision,
+                    threads=threads,
+                    runs=runs.runs,
+                    median_ms=runs.ms.median,
+                    p10_ms=runs.ms.p10,
+                    p90_ms=runs.ms.p90,
+                    create_and_first_run_ms=first * 1e3,
+                    peak_bytes=session.plan.peak_bytes,
+                    reference_code=session.profile(inputs).reference_code,
+                    cpu_per_wall=runs.cpu_per_wall.median,
+                )
+            )
+    if options.json:
+        show(json_text([asdict(row) for row in rows]))
+    else:
+        for row in rows:
+            show(row)
+    return 0
+
+
+__all__ = ["bench_command"]
