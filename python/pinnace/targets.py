@@ -29,4 +29,18 @@ def devices() -> list[Device]:
     return [Device(**row) for row in _core.devices()]
 
 
-__all__ = ["Device", "devices"]
+# What drivers of Vulkan that compute on the processor call themselves.
+_SOFTWARE_DRIVERS = ("llvmpipe", "lavapipe", "swiftshader")
+
+
+def is_software(device: Device) -> bool:
+    """Whether this machine's processor stands in for the device: softmetal, Vulkan in software, an NNAPI library that
+    computes on the processor (pinnace's own, or Android's reference). False for the target cpu: it is that processor.
+    """
+    target, said = device.target.partition(":")[0], device.description.lower()
+    if target == "nnapi":
+        return said.startswith(("pinnace-cpu ", "nnapi-reference "))
+    return target == "softmetal" or ", software" in said or said.startswith(_SOFTWARE_DRIVERS)
+
+
+__all__ = ["Device", "devices", "is_software"]
