@@ -9,6 +9,8 @@ from dataclasses import asdict
 from functools import partial
 
 from pinnace.cli.arguments import feed
+from pinnace.cli.bench_table import bench_table, table_facts
+from pinnace.cli.bench_text import table_text
 from pinnace.cli.output import show
 from pinnace.cli.timing import Timing
 from pinnace.measure.runs import time_runs
@@ -18,12 +20,16 @@ from pinnace.types import json_text
 
 
 def bench_command(options: argparse.Namespace) -> int:
-    """Times a .pnc file."""
+    """Times a .pnc file; with --table, 1 if the answers of a target differ or it fails."""
     program = Program.open(options.program)
     inputs = feed(program, options)
+    if options.table:
+        table = bench_table(program, inputs, options)
+        show(json_text(table_facts(table), indent=1) if options.json else table_text(table))
+        return 0 if table.ok else 1
     rows = []
     for target, precision in itertools.product(options.target or ["cpu"], options.precision or ["fp32"]):
-        for threads in options.threads:
+        for threads in options.threads or [1]:
             start = time.perf_counter()
             session = Session(program, target, threads, precision, pack_cache=not options.no_pack_cache)
             session.run(inputs)

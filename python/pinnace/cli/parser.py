@@ -180,9 +180,17 @@ def option_parser() -> argparse.ArgumentParser:
 
     bench = command("bench", bench_command, "time a .pnc file")
     bench.add_argument("program")
-    bench.add_argument("--threads", type=_whole_list, default=[1], metavar="N,N,…", help="default: 1")
-    bench.add_argument("--runs", type=_whole(1), default=50)
-    bench.add_argument("--json", action="store_true")
+    text = "most threads of a run, default 1; with --table numbers of cores to keep the process on, default 1,2,4"
+    bench.add_argument("--threads", type=_whole_list, metavar="N,N,…", help=text)
+    text = "how many runs are timed, default 50; with --table at most, and 5 of those that take long"
+    bench.add_argument("--runs", type=_whole(1), default=50, help=text)
+    text = (
+        "tables in Markdown: latency and latency times cores by number of cores, and CPU consumption with offload, "
+        "for each target that can run here or each --target; answers are compared with the CPU's first, status 1 "
+        "where they differ"
+    )
+    bench.add_argument("--table", action="store_true", help=text)
+    bench.add_argument("--json", action="store_true", help="the figures as JSON; with --table those of the tables")
     pack_cache(bench)
     target(bench)
     precision(bench, several=True)
