@@ -9,13 +9,16 @@ from dataclasses import asdict
 from functools import partial
 
 from pinnace.cli.arguments import feed
+from pinnace.cli.bench_energy import Energies, energy_text
 from pinnace.cli.bench_table import bench_table, table_facts
 from pinnace.cli.bench_text import table_text
 from pinnace.cli.output import show
 from pinnace.cli.timing import Timing
+from pinnace.measure.place import device_of
 from pinnace.measure.runs import time_runs
 from pinnace.program import Program
 from pinnace.session import Session
+from pinnace.targets import devices, is_software
 from pinnace.types import json_text
 
 
@@ -27,7 +30,9 @@ def bench_command(options: argparse.Namespace) -> int:
         table = bench_table(program, inputs, options)
         show(json_text(table_facts(table), indent=1) if options.json else table_text(table))
         return 0 if table.ok else 1
-    rows = []
+    energies = Energies() if options.energy else None
+    known = devices() if energies else []
+    rows, joules = [], []
     for target, precision in itertools.product(options.target or ["cpu"], options.precision or ["fp32"]):
         for threads in options.threads or [1]:
             start = time.perf_counter()
@@ -50,11 +55,15 @@ def bench_command(options: argparse.Namespace) -> int:
                     cpu_per_wall=runs.cpu_per_wall.median,
                 )
             )
+            if energies is not None:
+                software = is_software(device_of(target, known, session))
+                joules.append(energies.of(session, program, inputs, software))
     if options.json:
-        show(json_text([asdict(row) for row in rows]))
+        more = [{"energy": asdict(energy)} for energy in joules] or [{}] * len(rows)
+        show(json_text([asdict(row) | facts for row, facts in zip(rows, more, strict=True)]))
     else:
-        for row in rows:
-            show(row)
+        for row, energy in itertools.zip_longest(rows, joules):
+            show(row, f"; {energy_text(energy)}" if energy is not None else "")
     return 0
 
 

@@ -15,7 +15,10 @@ from typing import Any
 
 from pinnace import _core
 from pinnace.agreement import agreement, bounds_of
+from pinnace.cli.bench_energy import Energies
 from pinnace.measure.cores import Column, columns, kept_on, own_processors
+from pinnace.measure.energy import Energy
+from pinnace.measure.place import device_of, devices_of
 from pinnace.measure.runs import Runs, time_runs
 from pinnace.program import Program
 from pinnace.progress import phase
@@ -33,11 +36,13 @@ class Cell:
     """A row's figures for a number of cores.
 
     normalised_ms  the median of one run times the number of cores.
+    energy         of one run; None where it was not asked for.
     """
 
     cores: int
     runs: Runs
     normalised_ms: float
+    energy: Energy | None = None
 
 
 @dataclass
@@ -113,11 +118,12 @@ def bench_table(program: Program, inputs: Mapping[str, Array], options: argparse
         want = Session(program, "cpu", pack_cache=not options.no_pack_cache).run(inputs)
         for row in rows:
             _check(row, program, inputs, want, known, options)
+    energies = Energies() if options.energy else None
     found = columns(counts, own_processors())
     with phase("timing"):
         for column in found:
             if not column.why:
-                _time(column, rows, program, inputs, options)
+                _time(column, rows, program, inputs, options, energies)
     about = {
         "processor": processor,
         "system": f"{platform.machine()}, {platform.system()} {platform.release()}",
@@ -135,8 +141,7 @@ def _by_default(known: Sequence[Device]) -> list[str]:
 
 
 def _row(target: str, precision: str, known: Sequence[Device]) -> Row:
-    kind = target.partition(":")[0]
-    device = next((d for name in (target, kind) for d in known if d.target == name), Device(target, True, target))
+    device = device_of(target, known)
     return Row(target, precision, device.description, is_software(device))
 
 
@@ -157,13 +162,14 @@ def _check(
             raise
         row.why, row.wrong = str(error), isinstance(error, _core.DeviceLost)
         return
-    _name_device(row, session, known)
+    device = device_of(row.target, known, session)
+    row.device, row.software = device.description, is_software(device)
     row.nodes_there, row.nodes_all = nodes_on(session, row.target)
     if row.nodes_all and not row.nodes_there:
         reasons = dict.fromkeys(reason for place in session.placement for reason in place.why)
         row.why = "; ".join(["no node runs there", *list(reasons)[:2]])
         return
-    row.offload = not row.software and bool(_devices_of(session))
+    row.offload = not row.software and bool(devices_of(session))
     bounds = bounds_of(session.precision)
     verdicts = {name: agreement(got[name], value, bounds) for name, value in want.items()}
     row.difference = max((verdict.relative for verdict in verdicts.values()), default=0.0)
@@ -176,29 +182,17 @@ def _check(
         row.why, row.wrong = f"output {name!r} differs from cpu's: {worst.why}", True
 
 
-def _devices_of(session: Session) -> list[str]:
-    """Back ends other than the processor's that nodes run on."""
-    return list(dict.fromkeys(p.backend for p in session.placement if p.backend not in ("cpu", "runtime", "none")))
-
-
-def _name_device(row: Row, session: Session, known: Sequence[Device]) -> None:
-    """Where the target leaves open what it runs on, as "auto" and lists do: the device that was chosen."""
-    if (
-        any(device.target.partition(":")[0] == row.target.partition(":")[0] for device in known)
-        and "," not in row.target
-    ):
-        return
-    chosen = _devices_of(session) or ["cpu"]
-    device = next((d for d in known if d.target == chosen[0]), Device(row.target, True, ", ".join(chosen)))
-    row.device, row.software = device.description, is_software(device)
-
-
 def _session(row: Row, program: Program, threads: int, options: argparse.Namespace) -> Session:
     return Session(program, row.target, threads, row.precision, pack_cache=not options.no_pack_cache)
 
 
 def _time(
-    column: Column, rows: Sequence[Row], program: Program, inputs: Mapping[str, Array], options: argparse.Namespace
+    column: Column,
+    rows: Sequence[Row],
+    program: Program,
+    inputs: Mapping[str, Array],
+    options: argparse.Namespace,
+    energies: Energies | None,
 ) -> None:
     with kept_on(column.processors):
         for row in rows:
@@ -207,12 +201,19 @@ def _time(
             session = _session(row, program, column.cores, options)
             session.run(inputs)
             runs = time_runs(partial(session.run, inputs), options.runs, CELL_SECONDS)
-            row.cells.append(Cell(column.cores, runs, runs.ms.median * column.cores))
+            energy = energies.of(session, program, inputs, row.software) if energies is not None else None
+            row.cells.append(Cell(column.cores, runs, runs.ms.median * column.cores, energy))
 
 
 def table_facts(table: Table) -> dict[str, Any]:
     """The table for json_text(), with what its figures mean."""
-    return {"definitions": DEFINITIONS, **asdict(table), "ok": table.ok}
+    meant = {name: text for name, text in DEFINITIONS.items() if name != "energy" or has_energy(table)}
+    return {"definitions": meant, **asdict(table), "ok": table.ok}
+
+
+def has_energy(table: Table) -> bool:
+    """Whether energy was asked for."""
+    return any(cell.energy is not None for row in table.rows for cell in row.cells)
 
 
 DEFINITIONS = {
@@ -220,7 +221,9 @@ DEFINITIONS = {
     "normalised latency": "median latency times the number of cores that the process was kept on",
     "CPU consumption": "processor seconds of the whole process by seconds, during the runs: median (p10 to p90) of "
     "turns of 10 ms and more; 1.00 is one processor that is always busy",
+    "energy": "of one run, less idle power before and after, by counters of the system: median (p10 to p90); or "
+    "modelled from multiply-adds and bytes, an order of magnitude and no measurement",
 }
 
 
-__all__ = ["CORES", "DEFINITIONS", "Cell", "Row", "Table", "bench_table", "table_facts"]
+__all__ = ["CORES", "DEFINITIONS", "Cell", "Row", "Table", "bench_table", "has_energy", "table_facts"]

@@ -6,7 +6,8 @@ import textwrap
 import unicodedata
 from collections.abc import Callable, Sequence
 
-from pinnace.cli.bench_table import DEFINITIONS, Cell, Row, Table
+from pinnace.cli.bench_energy import energy_cell, energy_text
+from pinnace.cli.bench_table import DEFINITIONS, Cell, Row, Table, has_energy
 from pinnace.measure.cores import Column
 from pinnace.measure.runs import OTHERS_LIMIT, Spread
 
@@ -24,16 +25,23 @@ def table_text(table: Table) -> str:
             f"{about['pinnace']}. Before anything was timed, the answers of each row were compared with those of cpu "
             "in fp32."
         ),
-        *_part(table, timed, "latency", "Latency, ms", lambda cell: _spread(cell.runs.ms)),
-        *_part(table, timed, "normalised latency", "Normalised latency, ms", lambda cell: _number(cell.normalised_ms)),
+        *_part(table, timed, "latency", "Latency, ms", lambda cell: _tilde(cell) + _spread(cell.runs.ms)),
+        *_part(
+            table,
+            timed,
+            "normalised latency",
+            "Normalised latency, ms",
+            _normalised,
+        ),
         *_part(
             table,
             timed,
             "CPU consumption",
             "CPU consumption with offload",
-            lambda cell: _spread(cell.runs.cpu_per_wall, 2),
+            lambda cell: _tilde(cell) + _spread(cell.runs.cpu_per_wall, 2),
             ("offload", _offload),
         ),
+        *(_part(table, timed, "energy", "Energy", _energy) if has_energy(table) else []),
         "\n".join(_notes(table)),
     ]
     return "\n\n".join(part for part in parts if part)
@@ -86,9 +94,21 @@ def _label(row: Row) -> str:
 
 
 def _cell(row: Row, column: Column, figure: Callable[[Cell], str]) -> str:
-    """A ~ stands before figures that other programs disturbed."""
     cell = next((cell for cell in row.cells if cell.cores == column.cores), None)
-    return _NONE if cell is None else ("~" if cell.runs.disturbed else "") + figure(cell)
+    return _NONE if cell is None else figure(cell)
+
+
+def _tilde(cell: Cell) -> str:
+    """Stands before figures that other programs disturbed."""
+    return "~" if cell.runs.disturbed else ""
+
+
+def _normalised(cell: Cell) -> str:
+    return _tilde(cell) + _number(cell.normalised_ms)
+
+
+def _energy(cell: Cell) -> str:
+    return energy_cell(cell.energy) if cell.energy is not None else _NONE
 
 
 def _offload(row: Row) -> str:
@@ -139,6 +159,12 @@ def _notes(table: Table) -> list[str]:
         elsewhere = part if row.nodes_there < row.nodes_all else ""
         stands = "; this processor stands in for a device, and nothing is offloaded" if row.software else ""
         notes.append(f"{_label(row)}: {row.device}{stands}{elsewhere}; largest difference {row.difference:.1e}.")
+    for row in table.rows:
+        told = [(cell.cores, energy_text(cell.energy)) for cell in row.cells if cell.energy is not None]
+        if len({text for _, text in told}) == 1:
+            notes.append(f"{_label(row)}: {told[0][1]}.")
+        else:
+            notes += [f"{_label(row)}, {count} core{'s' * (count > 1)}: {text}." for count, text in told]
     notes += [f"{target}: not available: {why}." for target, why in table.unavailable.items()]
     if any(cell.runs.disturbed for row in table.rows for cell in row.cells):
         notes.append(f"~: other programs used more than {OTHERS_LIMIT:.0%} of a processor meanwhile.")

@@ -190,6 +190,12 @@ def option_parser() -> argparse.ArgumentParser:
         "where they differ"
     )
     bench.add_argument("--table", action="store_true", help=text)
+    text = (
+        "energy of a run: measured by RAPL counters (readable by root on most systems) or a battery that is "
+        "discharged, with idle power subtracted, in 5 to 15 repetitions of about a second, of ten with a battery; "
+        "elsewhere modelled from multiply-adds and bytes, an order of magnitude, and called so"
+    )
+    bench.add_argument("--energy", action="store_true", help=text)
     bench.add_argument("--json", action="store_true", help="the figures as JSON; with --table those of the tables")
     pack_cache(bench)
     target(bench)
