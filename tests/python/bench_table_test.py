@@ -116,7 +116,7 @@ def test_the_table_as_json(pinnace: Callable[..., Answer], net: Path) -> None:
     assert (one["cores"], one["why"]) == (1, "")
     assert many["why"].startswith("the process may use ")
     (row,) = facts["rows"]
-    assert (row["target"], row["software"], row["offload"], row["why"]) == ("cpu", False, False, "")
+    assert (row["target"], row["software"], row["offloaded"], row["why"]) == ("cpu", False, 0, "")
     (cell,) = row["cells"]
     assert (cell["cores"], cell["runs"]["runs"]) == (1, 5)
     assert cell["normalised_ms"] == cell["runs"]["ms"]["median"]
@@ -241,7 +241,7 @@ def test_a_device_of_its_own() -> None:
     def runs(ms: float, others: float | None) -> Runs:
         return Runs(50, Spread(ms, ms, ms), Spread(0.08, 0.07, 0.1), 9, 0.1, others)
 
-    row = Row("vulkan", "fp16", "Mali|G78, driver 32", software=False, offload=True, nodes_there=53, nodes_all=65)
+    row = Row("vulkan", "fp16", "Mali|G78, driver 32", software=False, offloaded=53, nodes_there=53, nodes_all=65)
     row.cells = [Cell(1, runs(12.5, 0.01), 12.5), Cell(2, runs(0.1234, 0.3), 0.2468)]
     about = {"processor": "Some processor", "system": "aarch64, Linux", "date": "2026-11-27", "pinnace": "0.1.0"}
     named = [Column(1, []), Column(2, [2, 3], "", 0.95), Column(4, [0, 1, 2, 3], "threads")]
@@ -256,6 +256,19 @@ def test_a_device_of_its_own() -> None:
     assert "- 4 cores: no figures, as threads." in text
     assert "- nnapi: not available: no library." in text
     assert "- ~: other programs used more than 5% of a processor meanwhile." in text
+
+
+@pytest.mark.skipif("softmetal" not in TARGETS, reason="softmetal is not in this build")
+def test_nodes_on_a_device_are_counted(
+    pinnace: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of a list of targets, and where this processor would not stand in for the device."""
+    text = NET.replace("%y = relu(%c)", '%y = relu(%c)\n  %d = cast(%y) {to="f64"}\n  %e = add(%d, %d)')
+    program = saved(text.replace('output "y" %y', 'output "y" %e'), tmp_path / "mixed.pnc")
+    monkeypatch.setattr(bench_table, "is_software", lambda _: False)
+    answer = pinnace("bench", program, "--table", "--threads", "1", "--target", "softmetal,cpu", "--runs", "2")
+    assert answer.status == 0
+    assert tables_of(answer.out)[2][2][1] == "1 of 3 nodes"
 
 
 def test_columns_line_up() -> None:

@@ -51,7 +51,7 @@ class Row:
 
     device       what it runs on.
     software     whether this processor stands in for a device.
-    offload      whether nodes run on a device other than the processor.
+    offloaded    how many nodes run on a device other than the processor.
     nodes_there  of the nodes that compute something in a run, how many run on the target's own back end.
     nodes_all    how many there are.
     difference   the largest of its outputs from those of cpu in fp32, relative to an output's largest magnitude.
@@ -64,7 +64,7 @@ class Row:
     precision: str
     device: str
     software: bool
-    offload: bool = False
+    offloaded: int = 0
     nodes_there: int = 0
     nodes_all: int = 0
     difference: float = 0.0
@@ -169,7 +169,9 @@ def _check(
         reasons = dict.fromkeys(reason for place in session.placement for reason in place.why)
         row.why = "; ".join(["no node runs there", *list(reasons)[:2]])
         return
-    row.offload = not row.software and bool(devices_of(session))
+    if not row.software:
+        others = devices_of(session)
+        row.offloaded = sum(place.backend in others for place in session.placement)
     bounds = bounds_of(session.precision)
     verdicts = {name: agreement(got[name], value, bounds) for name, value in want.items()}
     row.difference = max((verdict.relative for verdict in verdicts.values()), default=0.0)

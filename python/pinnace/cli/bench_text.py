@@ -114,9 +114,9 @@ def _energy(cell: Cell) -> str:
 def _offload(row: Row) -> str:
     if row.software:
         return "none: software on this processor"
-    if not row.offload:
+    if not row.offloaded:
         return "none: the processor itself"
-    return f"{row.nodes_there} of {row.nodes_all} nodes"
+    return f"{row.offloaded} of {row.nodes_all} nodes"
 
 
 def _number(value: float) -> str:
