@@ -6,6 +6,7 @@ A slice that is needed while tests are collected (parametrize) comes from slices
 from __future__ import annotations
 
 import os
+import sys
 import zlib
 from collections.abc import Callable
 
@@ -76,3 +77,11 @@ def all_mode() -> bool:
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
     """Random numbers that depend on the run's seed and the test's name, not on which tests ran before."""
     return np.random.default_rng([test_seed(), zlib.crc32(request.node.nodeid.encode())])
+
+
+@pytest.fixture(autouse=True)
+def torch_draws_by_name(request: pytest.FixtureRequest) -> None:
+    """What a test draws of torch without a seed of its own depends on its name alone, not on which tests ran before:
+    a slice of the tests draws what all of them do."""
+    if torch := sys.modules.get("torch"):
+        torch.manual_seed(zlib.crc32(request.node.nodeid.encode()))
