@@ -126,6 +126,66 @@ Program build(const Model& model, const std::vector<std::string>& targets,
   return interruptible([&] { return model.build(options); });
 }
 
+/// A dict of fields by their names in C++.
+Preprocessing preprocessing_of(const py::dict& fields) {
+  Preprocessing how;
+  const auto set = [](const py::handle& value, auto& field) { field = py::cast<std::decay_t<decltype(field)>>(value); };
+  for (const auto& [key, value] : fields) {
+    const auto name = py::cast<std::string>(key);
+    const auto is = [&name](const char* field) { return name == field; };
+    if (is("name")) {
+      set(value, how.name);
+    } else if (is("input")) {
+      set(value, how.input);
+    } else if (is("input_layout")) {
+      set(value, how.input_layout);
+    } else if (is("height")) {
+      set(value, how.height);
+    } else if (is("width")) {
+      set(value, how.width);
+    } else if (is("row_stride")) {
+      set(value, how.row_stride);
+    } else if (is("chroma_row_stride")) {
+      set(value, how.chroma_row_stride);
+    } else if (is("pixel_stride")) {
+      set(value, how.pixel_stride);
+    } else if (is("cut_last_row")) {
+      set(value, how.cut_last_row);
+    } else if (is("matrix")) {
+      set(value, how.matrix);
+    } else if (is("crop_box")) {
+      set(value, how.crop_box);
+    } else if (is("crop_size")) {
+      set(value, how.crop_size);
+    } else if (is("crop_ratio")) {
+      set(value, how.crop_ratio);
+    } else if (is("crop_to_aspect")) {
+      set(value, how.crop_to_aspect);
+    } else if (is("size")) {
+      set(value, how.size);
+    } else if (is("resize")) {
+      set(value, how.resize);
+    } else if (is("antialias")) {
+      set(value, how.antialias);
+    } else if (is("center_crop")) {
+      set(value, how.center_crop);
+    } else if (is("output")) {
+      set(value, how.output);
+    } else if (is("scale")) {
+      set(value, how.scale);
+    } else if (is("mean")) {
+      set(value, how.mean);
+    } else if (is("std")) {
+      set(value, how.std);
+    } else if (is("output_layout")) {
+      set(value, how.output_layout);
+    } else {
+      throw_status(Status(Code::kInvalidArgument, "preprocessing has no field '" + name + "'"));
+    }
+  }
+  return how;
+}
+
 Rows pass_report_dicts(const Model& model) {
   Rows rows;
   for (const PassReport& r : model.pass_reports()) {
@@ -207,7 +267,22 @@ void add_model(py::module_& module) {
           },
           py::arg("inputs"), py::arg("outputs"), KeepsArgument<1>(),
           "The same model with these names of its inputs and outputs, all of them in order.")
+      .def(
+          "preprocessed",
+          [](const Model& m, const py::dict& fields, const std::string& input) {
+            const Preprocessing how = preprocessing_of(fields);
+            return interruptible([&] { return m.preprocessed(how, input); });
+          },
+          py::arg("how"), py::arg("input") = "", KeepsArgument<1>(),
+          "The model that makes one of its inputs of a picture; `how` has fields of C++'s Preprocessing.")
       .def("build", build, py::arg("targets"), py::arg("metadata") = std::map<std::string, std::string>{});
+  module.def(
+      "describe_preprocessing",
+      [](const py::dict& fields) {
+        const Preprocessing how = preprocessing_of(fields);
+        return interruptible([&] { return describe(how); });
+      },
+      py::arg("how"), "What the fields say, on one line; InvalidArgument where they cannot be.");
   module.def("passes", &passes, "(name, summary) of every pass, in the order in which they run.");
 }
 

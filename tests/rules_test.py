@@ -79,6 +79,8 @@ PACKAGE_ORDER = (
         "measure",
         "cluster",
         "new_names",
+        "picture_arithmetic",
+        "preprocessing",
     ),
     *("torch", "inputs", "sources", "verify", "quantize", "model", "loading", "device", "cli"),
 )

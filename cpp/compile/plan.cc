@@ -11,6 +11,7 @@
 namespace pinnace {
 
 int64_t bound_bytes(const TensorType& type) {
+  if (type.concrete()) return fits_memory(type) ? type.bytes() : Dim::kUnknown;  // asked in runs: no copy
   TensorType bound = type;
   for (Dim& d : bound.shape) {
     if (!d.known()) d = d.max >= 0 ? Dim(d.max) : Dim();

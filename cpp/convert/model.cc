@@ -214,6 +214,13 @@ Result<Model> Model::with_names(std::span<const std::string> inputs, std::span<c
     std::shared_ptr<Data> data = data_->clone();
     PINNACE_TRY(check_new_names("input", inputs, data->graph.inputs.size()));
     PINNACE_TRY(check_new_names("output", outputs, data->graph.outputs.size()));
+    for (auto& [key, fact] : data->facts) {  // what an input is goes by its name
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        if (key != str_cat("input.", data->graph.value(data->graph.inputs[i]).name)) continue;
+        key = str_cat("input.", inputs[i]);
+        break;
+      }
+    }
     name_inputs(data->graph, inputs);
     data->graph.output_names.assign(outputs.begin(), outputs.end());
     PINNACE_TRY(verify(data->graph));
@@ -407,6 +414,7 @@ Result<Program> Model::build(const BuildOptions& options) const {
     }
     if (options.targets.empty()) return invalid("build needs at least one target");
     std::vector<std::pair<std::string, std::string>> metadata = options.metadata;
+    metadata.insert(metadata.end(), data_->facts.begin(), data_->facts.end());
     metadata.emplace_back("producer", str_cat("pinnace ", PINNACE_VERSION));
     metadata.emplace_back("source.format", data_->format);
     metadata.emplace_back("targets", targets);

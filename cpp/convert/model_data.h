@@ -17,8 +17,9 @@ struct Model::Data {
   std::vector<std::string> notes;
   std::vector<PassReport> reports;
   std::shared_ptr<const CustomOps> custom;
-  std::vector<LentBytes> lent;       ///< memory of the source model that constants of the graph lie in
-  std::vector<const CustomOp*> ops;  ///< what `custom` was made of
+  std::vector<LentBytes> lent;  ///< memory of the source model that constants of the graph lie in
+  std::vector<std::pair<std::string, std::string>> facts;  ///< for the metadata of what is built of it
+  std::vector<const CustomOp*> ops;                        ///< what `custom` was made of
 
   /// With a graph of its own, to be changed; bytes of constants are shared.
   std::shared_ptr<Data> clone() const {
@@ -31,6 +32,7 @@ struct Model::Data {
     data->reports = reports;
     data->custom = custom;
     data->lent = lent;
+    data->facts = facts;
     data->ops = ops;
     return data;
   }

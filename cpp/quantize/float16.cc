@@ -7,6 +7,7 @@
 
 #include "base/half.h"
 #include "base/text.h"
+#include "convert/picture_nodes.h"
 
 namespace pinnace {
 namespace {
@@ -50,6 +51,7 @@ std::string beyond_float16(const Value& value) {
 std::string why_not_float16(const Graph& graph, const Node& node, const OpTable& ops) {
   const OpDef* op = ops.find(node.op);
   if (!op || has_nested_graph(node)) return "its graphs stay in float32";
+  if (node.source.module == kPreprocessingModule) return "it makes bytes of a picture, which float16 does not hold";
   if (op->has(Trait::kConverts)) return "it converts between types";
   bool any = false, all = true;
   std::string beyond;

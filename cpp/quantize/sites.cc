@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "convert/picture_nodes.h"
 #include "passes/pass.h"
 #include "passes/rewrite.h"
 #include "quantize/rewrite_graph.h"
@@ -30,6 +31,7 @@ bool has_form(const OpDef* op) {
 std::optional<std::vector<ValueId>> operands(const Graph& graph, const Node& node, const OpTable& ops) {
   const OpDef* op = ops.find(node.op);
   if (!has_form(op) || node.outputs.size() != 1) return std::nullopt;
+  if (node.source.module == kPreprocessingModule) return std::nullopt;  // makes bytes, of weights finer than a byte's
   if (!plain_float(graph.value(node.outputs[0]).type)) return std::nullopt;
   std::vector<ValueId> read;
   for (size_t i = 0; i < node.inputs.size(); ++i) {

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from pinnace.agreement import Agreement, ExactDistances
     from pinnace.loading import load
     from pinnace.model import CheckNode, CheckReport, Model
+    from pinnace.preprocessing import Preprocessing, preprocess
     from pinnace.quantization import QuantizationReport, QuantizationRow, RangeRow
     from pinnace.quantize.options import DynamicInt8, Float16, Int8, WeightOnly
     from pinnace.verify.comparison import ComparedGraph, Comparison, ComparisonRow, NodeCount, compare
@@ -58,12 +59,14 @@ _LATER = {
     "Int8": "pinnace.quantize.options",
     "Model": "pinnace.model",
     "NodeCount": "pinnace.verify.comparison",
+    "Preprocessing": "pinnace.preprocessing",
     "QuantizationReport": "pinnace.quantization",
     "QuantizationRow": "pinnace.quantization",
     "RangeRow": "pinnace.quantization",
     "WeightOnly": "pinnace.quantize.options",
     "compare": "pinnace.verify.comparison",
     "load": "pinnace.loading",
+    "preprocess": "pinnace.preprocessing",
 }
 
 __all__ = [
@@ -103,6 +106,7 @@ __all__ = [
     "Placement",
     "PlacementTable",
     "PlanInfo",
+    "Preprocessing",
     "Profile",
     "Program",
     "Quantization",
@@ -129,6 +133,7 @@ __all__ = [
     "load",
     "nnapi_library_path",
     "passes",
+    "preprocess",
     "set_log_level",
     "set_progress",
 ]

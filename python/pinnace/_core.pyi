@@ -36,6 +36,7 @@ __all__: list[str] = [
     "check_cancelled",
     "deliver_log",
     "deliver_log_to",
+    "describe_preprocessing",
     "devices",
     "diff",
     "dtypes",
@@ -49,7 +50,6 @@ __all__: list[str] = [
     "run_graph_text",
     "run_model_reference",
     "run_onnx_reference",
-    "run_report",
     "set_log_level",
     "wait_for_pack_cache",
     "write_log",
@@ -400,6 +400,10 @@ class Model:
         """
         The model with these nodes in float16, between float32 inputs and outputs. values: False rounds constants alone.
         """
+    def preprocessed(self, how: dict[str, typing.Any], input: str = "") -> Model:
+        """
+        The model that makes one of its inputs of a picture; `how` has fields of C++'s Preprocessing.
+        """
     def quantization_sites(self) -> dict[str, typing.Any]:
         """
         {"nodes", "values", "float_only"}: what can compute in 8-bit integers, what has to be observed, and the nodes of operators without an 8-bit form.
@@ -555,6 +559,11 @@ def deliver_log_to(function: collections.abc.Callable[..., typing.Any]) -> typin
     Has function(level, text, seconds since 1970) called with the GIL, False if nobody took the text. Gives PINNACE_LOG's level.
     """
 
+def describe_preprocessing(how: dict[str, typing.Any]) -> str:
+    """
+    What the fields say, on one line; InvalidArgument where they cannot be.
+    """
+
 def devices() -> list[dict[str, typing.Any]]:
     """
     Targets of this build, whether each can run here, and what or why not.
@@ -639,13 +648,6 @@ def run_onnx_reference(
 ) -> list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
     """
     Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.
-    """
-
-def run_report(
-    kit: bytes, targets: collections.abc.Sequence[str], seconds: typing.SupportsFloat | typing.SupportsIndex
-) -> tuple[typing.Any, ...]:
-    """
-    Runs a kit's tests and times here: the page as JSON, whether no answer differs or failed, and totals in words. No targets: all of the build. InvalidArgument, CorruptFile, Unsupported, Cancelled.
     """
 
 def set_log_level(level: str) -> None:

@@ -15,6 +15,7 @@ from pinnace.inputs.separate_dims import load_separated
 from pinnace.log import log
 from pinnace.model import Model
 from pinnace.packages import import_package
+from pinnace.preprocessing import Preprocessing
 from pinnace.progress import phase
 from pinnace.sources.base import Source
 from pinnace.sources.lazy import LazySource
@@ -75,6 +76,7 @@ def load(
     check_passes: bool = False,
     model_name: str = "",
     random: str = "refuse",
+    preprocess: Preprocessing | Mapping[str, Preprocessing] | None = None,
     cancel: _core.CancelToken | None = None,
 ) -> Model:
     """Imports a model and optimises its graph.
@@ -102,6 +104,8 @@ def load(
     random           what becomes of operators that draw random numbers, dropout in training among them: "refuse", by
                      name; or "seeded", in modules, ExportedPrograms and .pt2 files: they draw from a generator of
                      pinnace's, whose place is the state `random_position` of a session (docs/using.md).
+    preprocess       what pn.preprocess() gives, or a dict of such by input name: the model then makes that input of a
+                     picture. example_inputs are those of the model without it. See Model.preprocessed().
     cancel           a CancelToken that ends the import with Cancelled; torch's part of it is waited for.
 
     Outputs are the leaves of what the module returns, in order: tensors, and ints as int64 scalars; bools, floats and
@@ -127,25 +131,32 @@ def load(
     draws = random == "seeded"
     kwargs = dict(example_kwargs or {})
     with _core.CancelScope(cancel):
-        if is_script(source):
-            return _load_script(source, type(source).__name__, example_inputs, dynamic_shapes, kwargs, options)
-        if is_module(source):
-            module = cached_module(uncompiled(source))
-            if is_packed(module):
-                return _load_packed(module, example_inputs, dynamic_shapes, kwargs, options)
-            return _load_module(module, example_inputs, dynamic_shapes, kwargs, options, draws)
-        if is_exported(source):
-            return _load_exported(source, example_inputs, dynamic_shapes, kwargs, options, draws)
-        file = model_file(source)
-        with file.named():
-            if is_script_file(file.path):
-                script = open_script(file.path)
-                return _load_script(script, file.name, example_inputs, dynamic_shapes, kwargs, options)
-            if draws and archive_kind(file.path) == "export":
-                program = open_torch_archive(file.path, model_name).program
-                if draws_random(program):
-                    return _load_exported(program, example_inputs, dynamic_shapes, kwargs, options, draws)
-            return _load_file(file, example_inputs, dynamic_shapes, kwargs, options)
+        model = _loaded(source, example_inputs, dynamic_shapes, kwargs, options, draws)
+        return model if preprocess is None else model.preprocessed(preprocess)
+
+
+def _loaded(
+    source: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any], draws: bool
+) -> Model:
+    if is_script(source):
+        return _load_script(source, type(source).__name__, example_inputs, dynamic_shapes, kwargs, options)
+    if is_module(source):
+        module = cached_module(uncompiled(source))
+        if is_packed(module):
+            return _load_packed(module, example_inputs, dynamic_shapes, kwargs, options)
+        return _load_module(module, example_inputs, dynamic_shapes, kwargs, options, draws)
+    if is_exported(source):
+        return _load_exported(source, example_inputs, dynamic_shapes, kwargs, options, draws)
+    file = model_file(source)
+    with file.named():
+        if is_script_file(file.path):
+            script = open_script(file.path)
+            return _load_script(script, file.name, example_inputs, dynamic_shapes, kwargs, options)
+        if draws and archive_kind(file.path) == "export":
+            program = open_torch_archive(file.path, options["model_name"]).program
+            if draws_random(program):
+                return _load_exported(program, example_inputs, dynamic_shapes, kwargs, options, draws)
+        return _load_file(file, example_inputs, dynamic_shapes, kwargs, options)
 
 
 # By input, the example that a source itself has; empty where there is none.

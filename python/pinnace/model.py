@@ -14,6 +14,7 @@ from pinnace.inputs.attempts import attempts, facts_of, first_that_runs, ranges_
 from pinnace.inputs.maker import InputMaker
 from pinnace.new_names import new_names
 from pinnace.pass_reports import PassReport
+from pinnace.preprocessing import Preprocessing, by_input
 from pinnace.program import NodeInfo, Program, node_infos
 from pinnace.progress import phase
 from pinnace.quantize.build import quantized_program
@@ -23,6 +24,7 @@ from pinnace.quantize.stored_weights import stored_weights_program
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.sources.base import Source
 from pinnace.sources.opened import source_of
+from pinnace.sources.preprocessed import PreprocessedSource, Stage, behind, model_inputs
 from pinnace.types import Array, TensorSpec, signature, specs_from
 from pinnace.verify.verification import verify_program
 
@@ -112,6 +114,9 @@ class Model:
         self._name = name
         self._notes = list(notes)
         self._known_sizes = known_sizes
+        # What was put before the model that was loaded, and the names of the inputs that this has.
+        self._stages: tuple[Stage, ...] = ()
+        self._own_inputs: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         """Name, number of nodes, inputs and outputs."""
@@ -172,6 +177,49 @@ class Model:
         contents that the input cannot have.
         """
         return shape_trial(self._core.try_shapes(shapes, details, contents))
+
+    def preprocessed(self, preprocess: Preprocessing | Mapping[str, Preprocessing]) -> Model:
+        """The model that makes its input of a picture, as preprocess() describes it, by nodes of its graph. build()
+        holds it against the same source behind the same work in numpy; `reference` there is the model without it.
+
+        preprocess  what pn.preprocess() gives, for the only input of rank 3 or 4; or a dict input name -> such.
+
+        Examples keep what they have for other inputs. The program's metadata say what its new inputs are:
+        "input.<name>", "preprocessing.<input of the model>".
+
+        InvalidArgument: the description does not fit the model (names field, rule and value), or an input is unknown.
+        """
+        model = self
+        for name, how in by_input(preprocess, list(self.inputs)).items():
+            model = model._with_picture(name, how)
+        return model
+
+    def _with_picture(self, name: str, how: Preprocessing) -> Model:
+        old = self.inputs
+        core = self._core.preprocessed(how.fields(), name)
+        new = specs_from(core.inputs, core.symbols)
+        place = next(i for i, known in enumerate(new) if known == how.input_names[0])
+        spec = list(old.values())[place]
+        stage = Stage(how, place, spec)
+        examples = [{key: array for key, array in example.items() if key != spec.name} for example in self._examples]
+        sizes = self._known_sizes
+        model = Model(
+            core,
+            None if self._source is None else PreprocessedSource(self._source, stage),
+            [example for example in examples if example],
+            self._name,
+            self._notes,
+            lambda: how.usual_sizes(new, sizes()),
+        )
+        model._stages = (*self._stages, stage)
+        model._own_inputs = self._own_inputs or tuple(old)
+        return model
+
+    def _reference_source(self, reference: Any, arrays: Mapping[str, Array]) -> Source:
+        """What `reference`, a form of the model as it was loaded, gives on inputs of this one."""
+        if not self._stages:
+            return source_of(reference, arrays)
+        return behind(source_of(reference, model_inputs(arrays, self._stages, self._own_inputs)), self._stages)
 
     def check(self, targets: str | Sequence[str] = ("cpu",)) -> CheckReport:
         """Whether each node can run on each target. Needs no device.
@@ -248,7 +296,7 @@ class Model:
             core = core.with_ranges(ranges) if (ranges := ranges_of(makings)) else core
             first = next(attempts(makings))
             program = _built(core, targets, {**facts, **facts_of(makings, first, renamed)})
-            source = self._source if reference is None else source_of(reference, first[0].arrays)
+            source = self._source if reference is None else self._reference_source(reference, first[0].arrays)
 
             def verified(program: Program, inputs: list[dict[str, Array]]) -> Program:
                 named = [{renamed.get(name, name): array for name, array in arrays.items()} for arrays in inputs]

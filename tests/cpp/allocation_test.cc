@@ -65,6 +65,20 @@ TEST(Allocation, ACachedShapeAllocatesNothingAndThePlanSaysWhatTheFirstRunTook) 
     }
     EXPECT_TRUE(status.ok());
     EXPECT_EQ(allocations, 0u);
+    // Neither does one into the caller's memory.
+    std::vector<float> y(64 * 4);
+    Tensor output;
+    output.type.shape = {in[0].type.shape[0], 4, 1, 1};
+    output.memory = {y.data(), y.size() * sizeof(float)};
+    const std::vector out = {output};
+    ASSERT_TRUE(session->run(in, out).ok());
+    {
+      const testing::MemoryWatch watch;
+      status = session->run(in, out);
+      allocations = watch.allocations();
+    }
+    EXPECT_TRUE(status.ok());
+    EXPECT_EQ(allocations, 0u);
   }
 }
 

@@ -191,6 +191,74 @@ def test_examples(prefix: Path, net: nn.Module, program: Path, tmp_path: Path) -
             assert not done.stdout
 
 
+class Segmentation(nn.Module):
+    """A mask [1, 1, h, w] of a picture."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(4)
+        self.body = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 1, 3, padding=1))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return torch.sigmoid(4 * self.body(x))
+
+
+def test_the_background_example(prefix: Path, tmp_path: Path) -> None:
+    """Frames with strides go through the network as they lie in memory; only the first one allocates."""
+    source = shutil.copytree(ROOT / "examples/native", tmp_path / "source")
+    call("cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    call("cmake", "--build", tmp_path / "build", "--target", "background")
+    height, width, luma_stride, chroma_stride = 37, 53, 64, 58
+    options = {"picture": (height, width), "row_stride": "open", "chroma_row_stride": "open"}
+    how = pn.preprocess((32, 48), 0.5, 0.5, "nv21", **options)
+    net = Segmentation().eval()
+    pn.load(net, (torch.zeros(1, 3, 32, 48),), preprocess=how).build().save(tmp_path / "mask.pnc")
+    frames = [frame(k, height, luma_stride, chroma_stride) for k in range(3)]
+    (tmp_path / "frames.bin").write_bytes(b"".join(y.tobytes() + uv.tobytes() for y, uv in frames))
+    sizes = (height, width, luma_stride, chroma_stride)
+    said = call(
+        tmp_path / "build/background",
+        tmp_path / "mask.pnc",
+        tmp_path / "frames.bin",
+        *map(str, sizes),
+        tmp_path / "rgb",
+    )
+    match = re.fullmatch(r"3 frames; allocations: (\d+) in the first, (\d+) in all others\n", said)
+    assert match
+    assert int(match[1]) > 0
+    assert int(match[2]) == 0
+    made = np.fromfile(tmp_path / "rgb", np.uint8).reshape(3, height, width, 3).astype(float)
+    plain = pn.preprocess(
+        input="nv21", scale=1, **{**options, "row_stride": luma_stride, "chroma_row_stride": chroma_stride}
+    )
+    for picture, (y, uv) in zip(made, frames, strict=True):
+        rgb = plain.run({"image.y": y, "image.uv": uv})[0].transpose(1, 2, 0)
+        want = blurred_background(net, how.run({"image.y": y, "image.uv": uv}), rgb)
+        assert np.abs(picture - want).max() <= 4  # the example rounds after each step
+    wrong = subprocess.run([tmp_path / "build/background"], capture_output=True, text=True, timeout=60, check=False)
+    assert (wrong.returncode, wrong.stderr[:6]) == (2, "usage:")
+
+
+def frame(seed: int, height: int, luma_stride: int, chroma_stride: int) -> tuple[np.ndarray, np.ndarray]:
+    """Smooth planes, with rubbish in the gaps too."""
+    rows, columns = np.mgrid[0:height, 0:luma_stride]
+    y = (128 + 90 * np.sin(rows / 7 + seed) * np.cos(columns / 9)).astype(np.uint8)
+    rows, columns = np.mgrid[0 : (height + 1) // 2, 0:chroma_stride]
+    return y, (128 + 60 * np.sin(columns / 11 + seed) + 20 * np.cos(rows / 5)).astype(np.uint8)
+
+
+def blurred_background(net: nn.Module, x: np.ndarray, rgb: np.ndarray) -> np.ndarray:
+    """What the example makes, in floats: a box of 13 x 13 pixels where the mask is 0."""
+    height, width = rgb.shape[:2]
+    with torch.no_grad():
+        mask = net(torch.from_numpy(x))[0, 0].numpy()
+    person = mask[np.arange(height) * mask.shape[0] // height][:, np.arange(width) * mask.shape[1] // width, None]
+    padded = np.pad(rgb, ((6, 6), (6, 6), (0, 0)), "edge").astype(float)
+    across = sum(padded[:, k : k + width] for k in range(13)) / 13
+    blurred = sum(across[k : k + height] for k in range(13)) / 13
+    return np.asarray(rgb * person + blurred * (1 - person))
+
+
 @pytest.mark.rotating
 def test_headers_stand_alone(prefix: Path, tmp_path: Path) -> None:
     warnings = ["-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only"]

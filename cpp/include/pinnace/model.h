@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <pinnace/preprocess.h>
 #include <pinnace/program.h>
 #include <pinnace/quantize.h>
 #include <pinnace/session.h>
@@ -192,6 +193,12 @@ class Model {
   /// name of an input gets a number. kInvalidArgument: there are not as many, or a name is empty, appears twice among
   /// the inputs or among the outputs, has a control character, or is not UTF-8.
   Result<Model> with_names(std::span<const std::string> inputs, std::span<const std::string> outputs) const;
+
+  /// The model that makes one of its inputs of a picture: `how` in front of it, as nodes of the graph. In the place of
+  /// `input` (empty: the only one of rank 3 or 4) stand those of the picture, uint8; build() records what they are, as
+  /// metadata "input.<name>" and "preprocessing.<input>". No pass runs. kInvalidArgument: a field of `how` has no
+  /// meaning, the model takes another type or size, an open size decides what the model gets, or a name is taken.
+  Result<Model> preprocessed(const Preprocessing& how, std::string_view input = {}) const;
 
   /// The same function with what integer products cannot apply in nodes of their own, so that every value that needs a
   /// range is there to be observed.
