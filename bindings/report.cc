@@ -18,7 +18,7 @@ py::tuple run(const py::bytes& kit, std::vector<std::string> targets, double sec
   const report::Options options{std::move(targets), seconds};
   const report::Page page = interruptible(
       [&] { return report::run_report({reinterpret_cast<const std::byte*>(bytes.data()), bytes.size()}, options); });
-  return py::make_tuple(page.text, page.differs + page.failed == 0, totals(page));
+  return py::make_tuple(page.text, passed(page), totals(page));
 }
 
 }  // namespace
@@ -26,8 +26,9 @@ py::tuple run(const py::bytes& kit, std::vector<std::string> targets, double sec
 void add_report(py::module_& module) {
   module.attr("built_from") = report::built_from();
   module.def("run_report", run, py::arg("kit"), py::arg("targets"), py::arg("seconds"),
-             "Runs a kit's tests and times here: the page as JSON, whether no answer differs or failed, and totals in "
-             "words. No targets: all of the build. InvalidArgument, CorruptFile, Unsupported, Cancelled.");
+             "Runs a kit's tests and times here: the page as JSON, whether answers were judged and none differs or "
+             "failed, and "
+             "totals in words. No targets: all of the build. InvalidArgument, CorruptFile, Unsupported, Cancelled.");
 }
 
 }  // namespace pinnace::bindings

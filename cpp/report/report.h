@@ -35,6 +35,12 @@ Result<Page> run_report(std::span<const std::byte> kit, const Options& options);
 /// The bytes of a regular file. kFile: there is none, or it cannot be read.
 Result<std::vector<std::byte>> read_kit_file(const std::string& path);
 
+/// Whether at least one answer was judged, and none differs or failed. A budget that ends before any was judged shows
+/// nothing.
+inline bool passed(const Page& page) {
+  return page.differs + page.failed == 0 && page.equal + page.refused > 0;
+}
+
 /// "12 equal, 0 differ, 3 refused, 0 failed, 2 left out"
 std::string totals(const Page& page);
 

@@ -45,7 +45,7 @@ int run(const std::string& kit, const std::string& output, const pinnace::report
     return fail(not_written);
   }
   std::fprintf(stderr, "pinnace-report: %s\n", totals(*page).c_str());
-  return page->differs || page->failed ? 1 : 0;
+  return passed(*page) ? 0 : 1;
 }
 
 /// -1 if there is something to run, else what CLI11 says: 0 after --help and --version, its own code after wrong use.

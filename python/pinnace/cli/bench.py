@@ -15,7 +15,7 @@ from pinnace.cli.bench_text import table_text
 from pinnace.cli.output import show
 from pinnace.cli.timing import Timing
 from pinnace.measure.place import device_of
-from pinnace.measure.runs import time_runs
+from pinnace.measure.runs import OTHERS_LIMIT, time_runs
 from pinnace.program import Program
 from pinnace.session import Session
 from pinnace.targets import devices, is_software
@@ -32,7 +32,7 @@ def bench_command(options: argparse.Namespace) -> int:
         return 0 if table.ok else 1
     energies = Energies() if options.energy else None
     known = devices() if energies else []
-    rows, joules = [], []
+    rows, joules, others = [], [], []
     for target, precision in itertools.product(options.target or ["cpu"], options.precision or ["fp32"]):
         for threads in options.threads or [1]:
             start = time.perf_counter()
@@ -40,6 +40,7 @@ def bench_command(options: argparse.Namespace) -> int:
             session.run(inputs)
             first = time.perf_counter() - start
             runs = time_runs(partial(session.run, inputs), options.runs)
+            others.append(runs.others)
             rows.append(
                 Timing(
                     target=target,
@@ -60,10 +61,13 @@ def bench_command(options: argparse.Namespace) -> int:
                 joules.append(energies.of(session, program, inputs, software))
     if options.json:
         more = [{"energy": asdict(energy)} for energy in joules] or [{}] * len(rows)
-        show(json_text([asdict(row) | facts for row, facts in zip(rows, more, strict=True)]))
+        facts = zip(rows, others, more, strict=True)
+        show(json_text([asdict(row) | {"others": load} | energy for row, load, energy in facts]))
     else:
-        for row, energy in itertools.zip_longest(rows, joules):
-            show(row, f"; {energy_text(energy)}" if energy is not None else "")
+        for row, load, energy in itertools.zip_longest(rows, others, joules):
+            disturbed = load is not None and load > OTHERS_LIMIT
+            said = f"; disturbed: other programs used {load:.2f} of a processor" if disturbed else ""
+            show(row, said, f"; {energy_text(energy)}" if energy is not None else "")
     return 0
 
 

@@ -22,7 +22,7 @@ from pinnace.types import json_text
 
 
 def report_device_command(options: argparse.Namespace) -> int:
-    """Makes a kit, or tests and times this machine by one; 1 if an answer differs or fails."""
+    """Makes a kit, or tests and times this machine by one; 1 if an answer differs or fails, or none was judged."""
     if options.make_kit is not None:
         if options.kit is not None or options.output is not None or options.target or options.seconds is not None:
             raise _core.InvalidArgument("--make-kit only writes a kit: it takes --model, and no option of a report")
@@ -41,7 +41,10 @@ def report_device_command(options: argparse.Namespace) -> int:
             kit = file.read()
     with phase("testing and timing"):
         seconds = 60.0 if options.seconds is None else options.seconds
-        page, good, totals = _core.run_report(kit, options.target or [], seconds)
+        try:
+            page, good, totals = _core.run_report(kit, options.target or [], seconds)
+        except (_core.CorruptFile, _core.Unsupported) as error:
+            raise type(error)(f"{options.kit}: {error}" if options.kit is not None else str(error)) from None
     if options.output is None:
         show(json_text(json.loads(page), indent=1))
     else:
@@ -56,13 +59,18 @@ def device_line(device: Device) -> str:
 
 
 def imported_command(options: argparse.Namespace) -> int:
-    """Shows the page of another device; 1 if an answer in it differs or failed."""
+    """Shows the page of another device; 1 if an answer in it differs or failed, or none was judged."""
     page = read_page(options.imported)
     if options.json:
         show(json_text(page, indent=1))
     else:
         _show_page(page)
-    return 1 if page["totals"]["differs"] or page["totals"]["failed"] else 0
+    return 0 if _passed(page["totals"]) else 1
+
+
+def _passed(totals: dict[str, int]) -> bool:
+    """As passed() in cpp/report/report.h."""
+    return totals["differs"] + totals["failed"] == 0 and totals["equal"] + totals["refused"] > 0
 
 
 def _show_page(page: dict[str, Any]) -> None:
@@ -83,9 +91,8 @@ def _show_page(page: dict[str, Any]) -> None:
             show(red(f"{row['program']} {_place(row)}: {_what(row)}"))
     for row in page["left_out"]:
         show(dim(f"left out: {row['kind']} of {row['program']} {_place(row)}: {row['why']}"))
-    bad = page["totals"]["differs"] + page["totals"]["failed"]
     totals = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in page["totals"].items())
-    show((red if bad else green)(totals))
+    show((green if _passed(page["totals"]) else red)(totals))
 
 
 def _show_answers(rows: list[dict[str, Any]]) -> None:

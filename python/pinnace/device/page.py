@@ -47,6 +47,8 @@ def read_page(path: str | os.PathLike[str]) -> dict[str, Any]:
         _check_rows(page)
     except _Wrong as error:
         raise _core.CorruptFile(f"{name}: {error}") from None
+    except _core.Unsupported as error:
+        raise _core.Unsupported(f"{name}: {error}") from None
     checked: dict[str, Any] = page
     return checked
 
