@@ -1,6 +1,8 @@
 // class Model and passes().
 #include <pybind11/stl.h>
 
+#include <map>
+
 #include <pinnace/model.h>
 
 #include "arrays.h"
@@ -267,6 +269,17 @@ void add_model(py::module_& module) {
           },
           py::arg("inputs"), py::arg("outputs"), KeepsArgument<1>(),
           "The same model with these names of its inputs and outputs, all of them in order.")
+      .def(
+          "streamed",
+          [](const Model& m, const std::vector<std::pair<std::string, int>>& streams) {
+            std::vector<StreamAxis> axes;
+            for (const auto& [input, axis] : streams) axes.push_back({input, axis});
+            return interruptible([&] { return m.streamed(axes); });
+          },
+          py::arg("streams"), KeepsArgument<1>(), "The model for chunks of these inputs along these axes.")
+      .def_property_readonly(
+          "facts",
+          [](const Model& m) { return std::map<std::string, std::string>(m.facts().begin(), m.facts().end()); })
       .def(
           "preprocessed",
           [](const Model& m, const py::dict& fields, const std::string& input) {

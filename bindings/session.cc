@@ -259,6 +259,58 @@ void set_state(Session& session, int i, const py::object& value) {
   check(go());
 }
 
+py::bytes save_state(const Session& session) {
+  const auto go = [&] {
+    const WithoutGil release;
+    return session.save_state();
+  };
+  const std::vector<std::byte> saved = check(go());
+  return {reinterpret_cast<const char*>(saved.data()), saved.size()};
+}
+
+void restore_state(Session& session, const py::bytes& saved) {
+  const auto bytes = static_cast<std::string_view>(saved);
+  const auto go = [&] {
+    const WithoutGil release;
+    return session.restore_state(std::as_bytes(std::span(bytes)));
+  };
+  check(go());
+}
+
+/// arrays: null for streams, and the results where nothing had to run.
+py::typing::Tuple<py::object, std::vector<int64_t>> finish(Session& session, const py::sequence& arrays,
+                                                           std::optional<double> timeout, const CancelToken* cancel) {
+  const RunOptions options = run_options(timeout, cancel);
+  std::vector<BorrowedArray> borrowed;
+  std::vector<Tensor> inputs;
+  for (const py::handle& array : arrays) {
+    Tensor tensor;
+    if (!array.is_none()) {
+      borrowed.push_back(
+          borrow_array(py::reinterpret_borrow<py::object>(array), "input " + std::to_string(inputs.size())));
+      tensor = borrowed.back().tensor;
+    }
+    inputs.push_back(std::move(tensor));
+  }
+  std::vector<OwnedBytes> copies;
+  const Session::Finished copy = [&](const Session& ran) {
+    for (size_t i = 0; i < ran.outputs().size(); ++i)
+      copies.push_back(OwnedBytes::copy_of(ran.output(static_cast<int>(i))));
+  };
+  const std::vector<int64_t> rest = interruptible([&] { return session.finish(inputs, copy, options); });
+  py::object results = py::none();
+  if (!copies.empty()) {
+    Arrays list;
+    for (const OwnedBytes& bytes : copies) list.append(array_of(bytes));
+    results = std::move(list);
+  }
+  return py::make_tuple(results, rest);
+}
+
+std::unique_ptr<Session> fork(const Session& session) {
+  return std::make_unique<Session>(interruptible([&] { return session.fork(); }));
+}
+
 bool wait_for_cache(double seconds) {
   const WithoutGil release;
   return wait_for_pack_cache(std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000)));
@@ -304,7 +356,11 @@ void add_session(py::module_& module) {
       .def_property_readonly("plan", plan_dict)
       .def("state", state_array, py::arg("index"), "A copy of a state's contents.")
       .def("set_state", set_state, py::arg("index"), py::arg("value"))
-      .def("reset_state", [](Session& session) { check(session.reset_state()); });
+      .def("reset_state", [](Session& session) { check(session.reset_state()); })
+      .def("save_state", save_state)
+      .def("restore_state", restore_state, py::arg("state"))
+      .def("finish", finish, py::arg("inputs"), py::arg("timeout") = py::none(), py::arg("cancel") = py::none())
+      .def("fork", fork);
   py::class_<PendingRun>(module, "PendingRun", "A run on a thread of its own. See pinnace.Future.")
       .def(py::init(&PendingRun::start), py::arg("session"), py::arg("inputs"), py::arg("timeout") = py::none(),
            py::arg("cancel") = py::none())

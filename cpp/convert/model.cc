@@ -103,10 +103,16 @@ Result<std::vector<std::optional<Tensor>>> match_examples(const Graph& graph,
   return matched;
 }
 
+/// Metadata of a program that say what its inputs and outputs are, beside their types.
+bool describes_interface(std::string_view key) {
+  return key.starts_with("stream.") || key.starts_with("streamed.") || key.starts_with("input.") ||
+         key.starts_with("preprocessing.");
+}
+
 /// From an imported graph to a Model.
 Result<Model> finish(Imported imported, std::string format, const LoadOptions& options,
-                     std::shared_ptr<const CustomOps> custom) {
-  auto data = std::make_shared<Model::Data>();
+                     std::shared_ptr<const CustomOps> custom,
+                     std::shared_ptr<Model::Data> data = std::make_shared<Model::Data>()) {
   data->graph = std::move(imported.graph);
   data->notes = std::move(imported.notes);
   data->lent = std::move(imported.lent);
@@ -215,6 +221,7 @@ Result<Model> Model::with_names(std::span<const std::string> inputs, std::span<c
     PINNACE_TRY(check_new_names("input", inputs, data->graph.inputs.size()));
     PINNACE_TRY(check_new_names("output", outputs, data->graph.outputs.size()));
     for (auto& [key, fact] : data->facts) {  // what an input is goes by its name
+      if (key.starts_with("stream.")) return invalid("names are given before streamed(), whose states go by them");
       for (size_t i = 0; i < inputs.size(); ++i) {
         if (key != str_cat("input.", data->graph.value(data->graph.inputs[i]).name)) continue;
         key = str_cat("input.", inputs[i]);
@@ -254,7 +261,11 @@ Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
       PINNACE_ASSIGN(Program program, Program::open(path, Verify::kFull));
       LoadOptions as_is = options;
       as_is.disabled_passes = {"all"};
-      return finish({program.data().graph.clone()}, "pnc", as_is, std::move(custom));
+      auto data = std::make_shared<Model::Data>();
+      for (const auto& fact : program.metadata()) {
+        if (describes_interface(fact.first)) data->facts.push_back(fact);
+      }
+      return finish({program.data().graph.clone()}, "pnc", as_is, std::move(custom), std::move(data));
     }
     const Importer& importer = find_importer(head);
     const LogTime time;

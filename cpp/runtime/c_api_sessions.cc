@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstring>
 #include <memory>
 #include <new>
 #include <span>
@@ -392,6 +393,51 @@ pnc_status pnc_session_set_state(pnc_session* session, int32_t index, const pnc_
 
 pnc_status pnc_session_reset_state(pnc_session* session) {
   return session ? report(session->session.reset_state()) : report_null("session");
+}
+
+pnc_status pnc_session_save_state(const pnc_session* session, const void** saved, size_t* bytes) {
+  return guarded([&]() -> Status {
+    if (!saved || !bytes) return null_argument("saved or bytes");
+    *saved = nullptr;
+    *bytes = 0;
+    if (!session) return null_argument("session");
+    PINNACE_ASSIGN(const auto all, session->session.save_state());
+    *saved = std::memcpy(::operator new(all.size()), all.data(), all.size());
+    *bytes = all.size();
+    return {};
+  });
+}
+
+pnc_status pnc_session_restore_state(pnc_session* session, const void* saved, size_t bytes) {
+  return guarded([&]() -> Status {
+    if (!session || !saved) return null_argument("session or saved");
+    return session->session.restore_state({static_cast<const std::byte*>(saved), bytes});
+  });
+}
+
+pnc_status pnc_session_finish(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
+                              const pnc_run_options* options, int64_t* rest, int32_t rest_count) {
+  return guarded([&]() -> Status {
+    RunArguments run;
+    PINNACE_TRY(arguments_of(session, inputs, input_count, nullptr, 0, options, run));
+    if (!rest || rest_count != static_cast<int32_t>(session->session.outputs().size())) {
+      return invalid("rest has ", rest_count, " entries, there are ", session->session.outputs().size(), " outputs");
+    }
+    PINNACE_ASSIGN(const auto left, session->session.finish(run.inputs, {}, run.options));
+    std::copy(left.begin(), left.end(), rest);
+    return {};
+  });
+}
+
+pnc_status pnc_session_fork(const pnc_session* session, pnc_session** forked) {
+  return guarded([&]() -> Status {
+    if (!forked) return null_argument("forked");
+    *forked = nullptr;
+    if (!session) return null_argument("session");
+    PINNACE_ASSIGN(Session other, session->session.fork());
+    *forked = new pnc_session{std::move(other)};
+    return {};
+  });
 }
 
 pnc_status pnc_run_wait(pnc_run* run) {

@@ -22,7 +22,9 @@
 #include "base/thread.h"
 #include "runtime/binding.h"
 #include "runtime/prepared_data.h"
+#include "runtime/saved_states.h"
 #include "runtime/session_states.h"
+#include "runtime/stream_end.h"
 
 namespace pinnace {
 
@@ -121,6 +123,23 @@ struct Session::Data {
                        [](const Placement& row) { return row.kernel == kReferenceCode; });
   }
   void warn_of_reference_code(std::span<const NodeTiming> timings) const;
+  /// Every state as at first.
+  void reset_states() {
+    const Graph& graph = prepared->data().graph();
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (const size_t bytes = states.bytes(i))
+        std::memcpy(states.view(i).bytes, graph.states[i].initial->data(), bytes);
+      states.set_here(i);
+    }
+  }
+  /// Every state, from dense bytes that follow each other.
+  void set_states(const std::byte* bytes) {
+    for (size_t i = 0; i < states.size(); ++i) {
+      if (const size_t count = states.bytes(i)) std::memcpy(states.view(i).bytes, bytes, count);
+      bytes += states.bytes(i);
+      states.set_here(i);
+    }
+  }
   /// From now on runs are `next`'s. Their states come along.
   Status change_to(std::shared_ptr<const Prepared> next);
 #if PINNACE_SEARCHES_BESIDE_RUNS
@@ -440,14 +459,80 @@ Status Session::reset_state() {
   return at_border([&]() -> Status {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
-    const Graph& graph = data_->prepared->data().graph();
+    data_->reset_states();
+    return {};
+  });
+}
+
+Result<std::vector<int64_t>> Session::finish(std::span<const Tensor> inputs, const Finished& finished,
+                                             const RunOptions& options) {
+  return at_border([&]() -> Result<std::vector<int64_t>> {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    PINNACE_ASSIGN(StreamEnd end, stream_end(data_->program.data(), inputs));
+    SessionStates& states = data_->states;
+    const auto at = static_cast<size_t>(end.end);
+    int64_t unknown = 0;
+    if (end.end >= 0) {
+      PINNACE_TRY(states.fetch(static_cast<size_t>(end.seen)));
+      PINNACE_TRY(states.fetch(at));
+      std::memcpy(&unknown, states.view(at).bytes, sizeof unknown);
+      std::memcpy(states.view(at).bytes, states.view(static_cast<size_t>(end.seen)).bytes, sizeof unknown);
+      states.set_here(at);
+    }
+    if (end.tail) {
+      Status status = data_->run_logged(end.inputs, {}, options);
+      if (!status.ok()) {
+        if (end.end >= 0) std::memcpy(states.view(at).bytes, &unknown, sizeof unknown);
+        if (end.end >= 0) states.set_here(at);
+        return status;
+      }
+      for (size_t i = 0; i < end.rest.size(); ++i) {  // metadata may say what is not so
+        end.rest[i] = std::min(end.rest[i], output(static_cast<int>(i)).type.shape[end.axes[i]].size);
+      }
+    } else {
+      data_->withdraw();
+      std::fill(end.rest.begin(), end.rest.end(), 0);
+    }
+    end.rest.resize(outputs().size(), 0);
+    if (end.tail && finished) finished(*this);
+    data_->reset_states();
+    return std::move(end.rest);
+  });
+}
+
+Result<std::vector<std::byte>> Session::save_state() const {
+  return at_border([&]() -> Result<std::vector<std::byte>> {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    for (size_t i = 0; i < data_->states.size(); ++i) PINNACE_TRY(data_->states.fetch(i));
+    return saved_states(data_->program.data(), data_->states);
+  });
+}
+
+Status Session::restore_state(std::span<const std::byte> saved) {
+  return at_border([&]() -> Status {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    PINNACE_ASSIGN(const auto bytes, checked_states(data_->program.data(), data_->states, saved));
+    data_->set_states(bytes.data());
+    return {};
+  });
+}
+
+Result<Session> Session::fork() const {
+  return at_border([&]() -> Result<Session> {
+    Use use(data_->busy);
+    if (!use.got()) return Use::refused();
+    for (size_t i = 0; i < data_->states.size(); ++i) PINNACE_TRY(data_->states.fetch(i));
+    PINNACE_ASSIGN(Session other, create(data_->prepared));
+    other.data_->loop_limit = data_->loop_limit;
     for (size_t i = 0; i < data_->states.size(); ++i) {
       if (const size_t bytes = data_->states.bytes(i)) {
-        std::memcpy(data_->states.view(i).bytes, graph.states[i].initial->data(), bytes);
+        std::memcpy(other.data_->states.view(i).bytes, data_->states.view(i).bytes, bytes);
       }
-      data_->states.set_here(i);
     }
-    return {};
+    return other;
   });
 }
 

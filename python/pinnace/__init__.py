@@ -29,6 +29,7 @@ from pinnace.progress import set_progress
 from pinnace.service import Service
 from pinnace.session import Event, Future, Placement, PlacementTable, PlanInfo, Profile, Session, State
 from pinnace.shape_trials import ShapeTrial, TrialNode, TrialValue
+from pinnace.streams import Stream
 from pinnace.targets import Device, devices
 from pinnace.types import Array, Dim, Quantization, ReferenceFunction, Shape, ShapeFunction, TensorSpec, custom_op
 
@@ -120,6 +121,7 @@ __all__ = [
     "ShapeFunction",
     "ShapeTrial",
     "State",
+    "Stream",
     "TensorSpec",
     "TrialNode",
     "TrialValue",

@@ -50,6 +50,7 @@ __all__: list[str] = [
     "run_graph_text",
     "run_model_reference",
     "run_onnx_reference",
+    "run_report",
     "set_log_level",
     "wait_for_pack_cache",
     "write_log",
@@ -247,6 +248,13 @@ class Session:
         pack_cache: bool = False,
         service: Service = ...,
     ) -> None: ...
+    def finish(
+        self,
+        inputs: collections.abc.Sequence[typing.Any],
+        timeout: typing.SupportsFloat | typing.SupportsIndex | None = None,
+        cancel: CancelToken | None = None,
+    ) -> tuple[typing.Any, list[int]]: ...
+    def fork(self) -> Session: ...
     def profile(
         self,
         inputs: collections.abc.Sequence[typing.Any],
@@ -257,6 +265,7 @@ class Session:
         (outputs, list of timed nodes).
         """
     def reset_state(self) -> None: ...
+    def restore_state(self, state: bytes) -> None: ...
     def run(
         self,
         inputs: collections.abc.Sequence[typing.Any],
@@ -266,6 +275,7 @@ class Session:
         """
         Arrays in order in, list of new arrays out. The GIL is released.
         """
+    def save_state(self) -> bytes: ...
     def set_state(self, index: typing.SupportsInt | typing.SupportsIndex, value: typing.Any) -> None: ...
     def state(
         self, index: typing.SupportsInt | typing.SupportsIndex
@@ -427,6 +437,12 @@ class Model:
         """
         The same function with every value that needs a range.
         """
+    def streamed(
+        self, streams: collections.abc.Sequence[tuple[str, typing.SupportsInt | typing.SupportsIndex]]
+    ) -> Model:
+        """
+        The model for chunks of these inputs along these axes.
+        """
     def text(self, max_constant_bytes: typing.SupportsInt | typing.SupportsIndex = 64) -> str: ...
     def try_shapes(
         self,
@@ -480,6 +496,8 @@ class Model:
         """
     @property
     def constants(self) -> list[dict[str, typing.Any]]: ...
+    @property
+    def facts(self) -> dict[str, str]: ...
     @property
     def format(self) -> str: ...
     @property
@@ -648,6 +666,13 @@ def run_onnx_reference(
 ) -> list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
     """
     Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.
+    """
+
+def run_report(
+    kit: bytes, targets: collections.abc.Sequence[str], seconds: typing.SupportsFloat | typing.SupportsIndex
+) -> tuple[typing.Any, ...]:
+    """
+    Runs a kit's tests and times here: the page as JSON, whether answers were judged and none differs or failed, and totals in words. No targets: all of the build. InvalidArgument, CorruptFile, Unsupported, Cancelled.
     """
 
 def set_log_level(level: str) -> None:

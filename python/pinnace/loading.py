@@ -12,8 +12,9 @@ import numpy as np
 from pinnace import _core
 from pinnace.arrays import as_tensor, input_array
 from pinnace.inputs.separate_dims import load_separated
+from pinnace.inputs.time_axes import open_time, stream_axes
 from pinnace.log import log
-from pinnace.model import Model
+from pinnace.model import Model, StreamModel
 from pinnace.packages import import_package
 from pinnace.preprocessing import Preprocessing
 from pinnace.progress import phase
@@ -41,6 +42,7 @@ from pinnace.torch.export import (
 )
 from pinnace.torch.held_buffers import with_one_buffer
 from pinnace.torch.module_call import (
+    bound_arguments,
     is_number,
     is_numbers,
     module_call,
@@ -76,6 +78,7 @@ def load(
     check_passes: bool = False,
     model_name: str = "",
     random: str = "refuse",
+    stream: Mapping[str, int] | None = None,
     preprocess: Preprocessing | Mapping[str, Preprocessing] | None = None,
     cancel: _core.CancelToken | None = None,
 ) -> Model:
@@ -104,6 +107,10 @@ def load(
     random           what becomes of operators that draw random numbers, dropout in training among them: "refuse", by
                      name; or "seeded", in modules, ExportedPrograms and .pt2 files: they draw from a generator of
                      pinnace's, whose place is the state `random_position` of a session (docs/using.md).
+    stream           {"audio": 2}: inputs that come in chunks, with their axis of time each. The program takes chunks of
+                     any size, keeps what it needs of earlier ones in states, and its outputs, joined, are the
+                     whole's, `program.stream["audio"].latency` elements later; Session.finish() gives the rest
+                     (docs/streaming.md). A module's axes of time are opened where dynamic_shapes is not given.
     preprocess       what pn.preprocess() gives, or a dict of such by input name: the model then makes that input of a
                      picture. example_inputs are those of the model without it. See Model.preprocessed().
     cancel           a CancelToken that ends the import with Cancelled; torch's part of it is waited for.
@@ -130,12 +137,41 @@ def load(
         raise _core.InvalidArgument(f"random must be 'refuse' or 'seeded', is {random!r}")
     draws = random == "seeded"
     kwargs = dict(example_kwargs or {})
+    if stream is not None and preprocess is not None:
+        raise _core.InvalidArgument("stream and preprocess: a picture does not come in chunks, give one of them")
     with _core.CancelScope(cancel):
-        model = _loaded(source, example_inputs, dynamic_shapes, kwargs, options, draws)
+        if stream is not None:
+            return _load_stream(source, example_inputs, dynamic_shapes, kwargs, options, draws, stream_axes(stream))
+        model = _load(source, example_inputs, dynamic_shapes, kwargs, options, draws)
         return model if preprocess is None else model.preprocessed(preprocess)
 
 
-def _loaded(
+def _load_stream(
+    source: Any,
+    example_inputs: Any,
+    dynamic_shapes: Any,
+    kwargs: dict[str, Any],
+    options: dict[str, Any],
+    draws: bool,
+    streams: dict[str, int],
+) -> StreamModel:
+    """With a module's axes of time opened, at sizes that torch says the code takes."""
+    if dynamic_shapes is not None or is_script(source) or not is_module(source):
+        return StreamModel(_load(source, example_inputs, dynamic_shapes, kwargs, options, draws), streams)
+    args, named = module_call(uncompiled(source), example_inputs, kwargs)
+    arguments = bound_arguments(uncompiled(source), args, named)
+    refusals: list[str] = []
+    while True:
+        shapes = open_time(arguments, streams, refusals)
+        try:
+            return StreamModel(_load(source, example_inputs, shapes, kwargs, dict(options), draws), streams)
+        except _core.ConversionError as refusal:
+            refusals.append(str(refusal))
+            if open_time(arguments, streams, refusals) == shapes:
+                raise
+
+
+def _load(
     source: Any, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any], draws: bool
 ) -> Model:
     if is_script(source):

@@ -1,4 +1,5 @@
-"""Model: an imported and optimised graph. Model.check(): where it can run. Model.build(): to a verified Program."""
+"""Model: an imported and optimised graph. Model.check(): where it can run. Model.build(): to a verified Program.
+StreamModel: one that takes its inputs in chunks."""
 
 from __future__ import annotations
 
@@ -26,6 +27,7 @@ from pinnace.sources.base import Source
 from pinnace.sources.opened import source_of
 from pinnace.sources.preprocessed import PreprocessedSource, Stage, behind, model_inputs
 from pinnace.types import Array, TensorSpec, signature, specs_from
+from pinnace.verify.streams import verify_stream
 from pinnace.verify.verification import verify_program
 
 
@@ -350,4 +352,61 @@ def _built(core: _core.Model, targets: list[str], facts: dict[str, str]) -> Prog
     return Program(core.build(targets, facts))
 
 
-__all__ = ["CheckNode", "CheckReport", "Model"]
+class StreamModel(Model):
+    """A model whose programs take chunks. Made by load(stream=...); what it says of nodes and types is the chunks'."""
+
+    def __init__(self, whole: Model, streams: Mapping[str, int]) -> None:
+        """whole: the model of the whole sequence, which verification runs. streams: input name -> axis.
+
+        InvalidArgument: an input or axis is not there, or has a fixed size. ConversionError: `.nodes` has every node
+        that needs what is not there yet, or that has no rule.
+        """
+        core = whole._core.streamed(list(streams.items()))
+        super().__init__(core, whole._source, whole._examples, whole._name, whole._notes, whole._known_sizes)
+        self._whole, self._streams = whole, dict(streams)
+
+    def preprocessed(self, preprocess: Any) -> Model:
+        """InvalidArgument: a picture does not come in chunks."""
+        raise _core.InvalidArgument("preprocessed(): the model takes its inputs in chunks, which a picture is not")
+
+    def build(
+        self,
+        targets: str | Sequence[str] = ("cpu",),
+        quantize: Any = None,
+        verify: bool = True,
+        *,
+        examples: Sequence[Mapping[str, Any]] = (),
+        reference: Any = None,
+        tolerance: float | Mapping[str, float] | None = None,
+        input_names: Sequence[str] | Mapping[str, str] | None = None,
+        output_names: Sequence[str] | Mapping[str, str] | None = None,
+        metadata: Mapping[str, str] | None = None,
+        cancel: _core.CancelToken | None = None,
+    ) -> Program:
+        """As Model.build(). `examples` are whole: the source runs them as they are, the program in chunks of several
+        sizes, and what comes out of these, joined, is held against the source's outputs, the end included.
+
+        InvalidArgument beside Model.build()'s: quantize is given, which streams have no rule for yet.
+        """
+        if quantize is not None:
+            raise _core.InvalidArgument("quantize: a program that takes chunks cannot be quantised yet")
+        targets = [targets] if isinstance(targets, str) else list(targets)
+        facts = {"source": self._name, **(metadata or {})}
+        bounds = tolerance_bounds(tolerance)
+        whole, renamed = self._whole._named_core(input_names, output_names)
+        core = self._core
+        if whole is not self._whole._core:
+            core = whole.streamed([(renamed.get(name, name), axis) for name, axis in self._streams.items()])
+        with _core.CancelScope(cancel):
+            if not verify:
+                return Program(core.build(targets, {**facts, "verified": "no: verify=False"}))
+            maker = InputMaker(self._whole.inputs, self._whole, self._known_sizes)
+            makings = [maker.make(example) for example in examples or self._examples or [{}]]
+            first = next(attempts(makings))
+            program = Program(core.build(targets, {**facts, **facts_of(makings, first, renamed)}))
+            source = self._source if reference is None else source_of(reference, first[0].arrays)
+            named = [{renamed.get(name, name): array for name, array in made.arrays.items()} for made in first]
+            return verify_stream(program, source, named, targets, bounds)
+
+
+__all__ = ["CheckNode", "CheckReport", "Model", "StreamModel"]

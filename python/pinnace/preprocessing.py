@@ -90,13 +90,14 @@ class Preprocessing:
         if self.rows == "cut":
             for name in self.input_names:
                 (dim,) = specs[name].shape
-                rows = int(self.picture[0] or 0) if name == first else -(-int(self.picture[0] or 0) // 2)
+                lines = int(self.picture[0] or 0) if name == first else -(-int(self.picture[0] or 0) // 2)
                 if isinstance(dim, Dim):
-                    size(dim, dim.min + gaps * (rows - 1))
+                    size(dim, dim.min + gaps * (lines - 1))
             return found
         if self.input not in _PLANES and self.row_stride is None:
             at = len(shape) - (3 if self.input_layout == "nhwc" else 2)
-            size(shape[at], 45), size(shape[at + 1], 61)
+            size(shape[at], 45)
+            size(shape[at + 1], 61)
             return found
         height, row = size(shape[0], 45), size(shape[1], getattr(shape[1], "min", 0) + gaps if self.row_stride else 61)
         width = self.picture[1] or row

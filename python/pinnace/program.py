@@ -12,6 +12,7 @@ from pinnace import _core
 from pinnace.progress import phase
 from pinnace.quantization import QuantizationReport, quantization_of
 from pinnace.shape_trials import ShapeTrial, shape_trial
+from pinnace.streams import Stream, streamed_inputs
 from pinnace.types import TensorSpec, custom_ops, signature, specs_from
 
 
@@ -215,6 +216,13 @@ class Program:
     def metadata(self) -> Metadata:
         """Facts recorded at conversion: producer, source, what was verified and how closely."""
         return Metadata(self._core.metadata)
+
+    @property
+    def stream(self) -> dict[str, Stream]:
+        """Inputs that come in chunks, by name; empty where a run takes the whole. CorruptFile: the metadata say so in
+        another form than build() writes.
+        """
+        return {name: one.stream for name, one in streamed_inputs(self._core.metadata).items()}
 
     @property
     def quantization(self) -> QuantizationReport | None:

@@ -11,11 +11,14 @@ from os import PathLike
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from pinnace import _core
 from pinnace.arrays import input_array, ordered_inputs
 from pinnace.files import one_line, place_text, printable, write_text
 from pinnace.program import Program, core_of
 from pinnace.service import Service, core_service
+from pinnace.streams import StreamedOutput, streamed_inputs, streamed_outputs
 from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
 
 if TYPE_CHECKING:
@@ -408,6 +411,80 @@ class Session:
     def reset_state(self) -> None:
         """Puts every state back to its initial value."""
         self._core.reset_state()
+
+    def finish(
+        self,
+        inputs: Mapping[str, Any] | None = None,
+        *,
+        timeout: float | None = None,
+        cancel: _core.CancelToken | None = None,
+    ) -> dict[str, Array]:
+        """Ends a stream (load(stream=...)): gives what outputs still lag behind, name -> array, which may be empty
+        along time, and puts the states back to their initial values, so that the next chunk begins another stream.
+
+        inputs           those that are no streams, as run() takes them.
+        timeout, cancel  as for run().
+
+        InvalidArgument: the program takes the whole at once; and what run() raises. The states are then as before.
+        """
+        facts = self.program.metadata
+        streams, outputs = streamed_inputs(facts), streamed_outputs(facts)
+        if not streams:
+            raise _core.InvalidArgument("finish() ends a stream, and the program has none: see load(stream=...)")
+        if both := sorted(set(inputs or {}) & set(streams)):
+            raise _core.InvalidArgument(f"finish() ends the streams {both}: run() takes what is left of them")
+        others = {name: spec for name, spec in self._inputs.items() if name not in streams}
+        given = dict(zip(others, ordered_inputs(others, inputs or {}), strict=True))
+        arrays, rest = self._core.finish([given.get(name) for name in self._inputs], timeout, cancel)
+        if arrays is None:
+            return self._nothing(outputs)
+        return {
+            name: np.take(array, range(count), axis=outputs[name].axis) if name in outputs else array
+            for name, array, count in zip(self._output_names, arrays, rest, strict=True)
+        }
+
+    def _nothing(self, outputs: Mapping[str, StreamedOutput]) -> dict[str, Array]:
+        """What a run on no elements would give."""
+        empty = {}
+        for name, spec in self._outputs.items():
+            axis = outputs[name].axis if name in outputs else None
+            empty[name] = np.zeros(
+                [0 if i == axis else size if isinstance(size, int) else 0 for i, size in enumerate(spec.shape)],
+                spec.dtype,
+            )
+        return empty
+
+    def save_state(self) -> bytes:
+        """All states as bytes, from which restore_state() goes on: of any session of the same program, on any target,
+        in another process or on another machine too. They hold their hash and that of the program.
+
+        Raises DeviceLost where a state lay in the memory of a device that was lost.
+        """
+        return self._core.save_state()
+
+    def restore_state(self, state: bytes) -> None:
+        """Goes on where save_state() was called.
+
+        CorruptFile: `state` is damaged, or nothing that save_state() gave. InvalidArgument: it is another program's,
+        for which weights count and metadata and payloads do not, or no bytes. Unsupported: a newer version of pinnace
+        saved it. Nothing was changed then.
+        """
+        if not isinstance(state, bytes | bytearray | memoryview):
+            raise _core.InvalidArgument(
+                f"restore_state needs the bytes of save_state(), was given {type(state).__name__}"
+            )
+        self._core.restore_state(bytes(state))
+
+    def fork(self) -> Session:
+        """A second session with the same states. It shares weights and what was prepared, so that it costs the memory
+        of the states and of a plan; what either runs from now on leaves the other alone.
+
+        Raises DeviceLost as save_state() does, and OutOfMemory.
+        """
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        other._core = self._core.fork()
+        return other
 
     def _bind(self, inputs: Any) -> list[Any]:
         return ordered_inputs(self._inputs, inputs)

@@ -337,6 +337,17 @@ TEST_P(Faults, States) {
   given.memory.bytes = sizeof value;
   fail_everywhere({"set_state", note, [&] { return session->set_state(0, given); }, unless(7), [] {}}, GetParam());
   fail_everywhere({"reset_state", note, [&] { return session->reset_state(); }, unless(1), [] {}}, GetParam());
+  std::vector<std::byte> saved;
+  const auto save = [&]() -> Status {
+    PINNACE_ASSIGN(saved, session->save_state());
+    return {};
+  };
+  const auto unchanged = [&](const Status&) { return now() == before ? std::string() : "the state has changed"; };
+  fail_everywhere({"save_state", note, save, unchanged, [] {}}, GetParam());
+  const float here = now();
+  fail_everywhere({"restore_state", note, [&] { return session->restore_state(saved); }, unless(here), [] {}},
+                  GetParam());
+  fail_everywhere({"fork", note, [&] { return session->fork().status(); }, unchanged, [] {}}, GetParam());
   fail_everywhere({"state", note, [&] { return session->state(0).status(); },
                    [&](const Status&) { return now() == before ? std::string() : "the state has changed"; }, [] {}},
                   GetParam());
@@ -446,6 +457,14 @@ struct CCalls {
     if (status == PNC_OK) status = pnc_session_state(session, 0, &state);
     if (status == PNC_OK) status = pnc_session_set_state(session, 0, &value);
     if (status == PNC_OK) status = pnc_session_copy_state(session, 0, &value);
+    const void* saved = nullptr;
+    size_t bytes = 0;
+    pnc_session* forked = nullptr;
+    if (status == PNC_OK) status = pnc_session_save_state(session, &saved, &bytes);
+    if (status == PNC_OK) status = pnc_session_fork(session, &forked);
+    if (status == PNC_OK) status = pnc_session_restore_state(forked, saved, bytes);
+    pnc_session_close(forked);
+    pnc_free(saved);
     if (status == PNC_OK) status = pnc_session_reset_state(session);
     if (status == PNC_OK) status = pnc_session_output(session, 0, &y);
     right = status == PNC_OK && y.bytes == net.right.size() && !std::memcmp(y.data, net.right.data(), y.bytes);

@@ -135,6 +135,68 @@ TEST(Session, KeepsStateAndCommitsItOnlyAfterSuccess) {
   EXPECT_EQ(floats(*session->state(0)), (std::vector<float>{1, 1}));
 }
 
+constexpr char kSum[] = R"(graph "sum" {
+    input %x : f32[2]
+    const %one : f32[2] = {1,1}
+    state "sum" %s : f32[2] next %t = {0,0}
+    state "none" %e : f32[0] next %e = {}
+    %u : f32[2] = add(%s, %x)
+    %t : f32[2] = mul(%u, %one)
+    output "y" %t
+  })";
+
+TEST(Session, SavesRestoresAndForksItsStates) {
+  const Program program = program_of(kSum);
+  auto session = Session::create(program, {.target = "cpu"});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x = {1, 2};
+  const std::vector<Tensor> in = {tensor(DType::kF32, {2}, x)};
+  ASSERT_TRUE(session->run(in).ok());
+  const auto saved = session->save_state();
+  ASSERT_TRUE(saved.ok()) << saved.status().message();
+  auto fork = session->fork();
+  ASSERT_TRUE(fork.ok()) << fork.status().message();
+  ASSERT_TRUE(session->run(in).ok());
+  EXPECT_EQ(floats(*session->state(0)), (std::vector<float>{2, 4}));
+  EXPECT_EQ(floats(*fork->state(0)), (std::vector<float>{1, 2}));
+  ASSERT_TRUE(fork->run(in).ok());
+  ASSERT_TRUE(fork->run(in).ok());
+  EXPECT_EQ(floats(*fork->state(0)), (std::vector<float>{3, 6}));
+  EXPECT_EQ(floats(*session->state(0)), (std::vector<float>{2, 4}));
+  // The same program with other metadata is the same program.
+  auto noted = program.with_metadata("note", "of a user");
+  ASSERT_TRUE(noted.ok());
+  auto other = Session::create(*noted, {.target = "cpu"});
+  ASSERT_TRUE(other.ok());
+  ASSERT_TRUE(other->restore_state(*saved).ok());
+  EXPECT_EQ(floats(*other->state(0)), (std::vector<float>{1, 2}));
+}
+
+TEST(Session, RefusesSavedStatesThatAreNotItsOwn) {
+  auto session = Session::create(program_of(kSum), {.target = "cpu"});
+  std::string changed = kSum;
+  changed.replace(changed.find("{1,1}"), 5, "{1,2}");  // another weight
+  auto other = Session::create(program_of(changed.c_str()), {.target = "cpu"});
+  ASSERT_TRUE(session.ok() && other.ok());
+  const std::vector<std::byte> saved = *session->save_state();
+  const auto refused = [&](Session& by, std::span<const std::byte> bytes, Code code, const char* why) {
+    const Status status = by.restore_state(bytes);
+    EXPECT_EQ(status.code(), code) << status.message();
+    EXPECT_NE(status.message().find(why), std::string::npos) << status.message();
+  };
+  refused(*other, saved, Code::kInvalidArgument, "another program");
+  refused(*session, {}, Code::kCorruptFile, "0 bytes");
+  refused(*session, std::span(saved).first(saved.size() - 4), Code::kCorruptFile, "were saved");
+  for (size_t i = 0; i < saved.size(); ++i) {  // any byte
+    std::vector<std::byte> damaged = saved;
+    damaged[i] ^= std::byte{1};
+    const Status status = session->restore_state(damaged);
+    const bool version = i >= 8 && i < 16;
+    EXPECT_EQ(status.code(), version ? Code::kUnsupported : Code::kCorruptFile) << i << ' ' << status.message();
+  }
+  EXPECT_EQ(floats(*session->state(0)), (std::vector<float>{0, 0}));
+}
+
 TEST(Session, AStateMayTakeAnothersOldValue) {
   // A delay line, declared in either order, and two that change places.
   auto session = Session::create(program_of(R"(graph "g" {

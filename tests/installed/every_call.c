@@ -188,6 +188,17 @@ int main(int argc, char** argv) {
   state.data = copy;
   OK(pnc_session_copy_state(session, 0, &state));
   OK(pnc_session_set_state(session, 0, &state));
+  const void* saved;
+  size_t saved_bytes;
+  pnc_session* forked;
+  OK(pnc_session_save_state(session, &saved, &saved_bytes));
+  OK(pnc_session_fork(session, &forked));
+  OK(pnc_session_restore_state(forked, saved, saved_bytes));
+  CHECK(pnc_session_restore_state(forked, saved, saved_bytes - 1) == PNC_CORRUPT_FILE);
+  pnc_session_close(forked);
+  pnc_free(saved);
+  int64_t rest[16];
+  CHECK(pnc_session_finish(session, &input, 1, NULL, rest, pnc_session_output_count(session)) == PNC_INVALID_ARGUMENT);
   OK(pnc_session_reset_state(session));
   free(copy);
 

@@ -209,7 +209,7 @@ def test_the_background_example(prefix: Path, tmp_path: Path) -> None:
     call("cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
     call("cmake", "--build", tmp_path / "build", "--target", "background")
     height, width, luma_stride, chroma_stride = 37, 53, 64, 58
-    options = {"picture": (height, width), "row_stride": "open", "chroma_row_stride": "open"}
+    options: dict[str, Any] = {"picture": (height, width), "row_stride": "open", "chroma_row_stride": "open"}
     how = pn.preprocess((32, 48), 0.5, 0.5, "nv21", **options)
     net = Segmentation().eval()
     pn.load(net, (torch.zeros(1, 3, 32, 48),), preprocess=how).build().save(tmp_path / "mask.pnc")
@@ -254,8 +254,8 @@ def blurred_background(net: nn.Module, x: np.ndarray, rgb: np.ndarray) -> np.nda
         mask = net(torch.from_numpy(x))[0, 0].numpy()
     person = mask[np.arange(height) * mask.shape[0] // height][:, np.arange(width) * mask.shape[1] // width, None]
     padded = np.pad(rgb, ((6, 6), (6, 6), (0, 0)), "edge").astype(float)
-    across = sum(padded[:, k : k + width] for k in range(13)) / 13
-    blurred = sum(across[k : k + height] for k in range(13)) / 13
+    across = np.sum([padded[:, k : k + width] for k in range(13)], 0) / 13
+    blurred = np.sum([across[k : k + height] for k in range(13)], 0) / 13
     return np.asarray(rgb * person + blurred * (1 - person))
 
 

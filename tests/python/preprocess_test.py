@@ -36,7 +36,8 @@ def identity(*shape: int | str, dtype: str = "f32") -> pn.Model:
 def planes_of(how: pn.Preprocessing, model: pn.Model, rng: np.random.Generator, **sizes: int) -> dict[str, np.ndarray]:
     """Random bytes for each input, open dimensions by name."""
     shapes = {
-        name: [sizes[d.name] if isinstance(d, pn.Dim) else d for d in spec.shape] for name, spec in model.inputs.items()
+        name: [sizes[d.name] if isinstance(d, pn.Dim) else int(d or 0) for d in spec.shape]
+        for name, spec in model.inputs.items()
     }
     assert list(shapes) == how.input_names
     return {name: rng.integers(0, 256, shape).astype(np.uint8) for name, shape in shapes.items()}
@@ -126,7 +127,7 @@ def model_for(how: pn.Preprocessing, sizes: dict[str, int]) -> pn.Model:
     """The identity on what it makes."""
     any_size = pn.Preprocessing(**{**vars(how), "size": (4, 4), "center_crop": ()})
     inputs = identity("n", 1 if how.output == "grey" else 3, "h", "w").preprocessed(any_size).inputs.values()
-    shapes = [[sizes.get(d.name, 1) if isinstance(d, pn.Dim) else d for d in spec.shape] for spec in inputs]
+    shapes = [[sizes.get(d.name, 1) if isinstance(d, pn.Dim) else int(d or 0) for d in spec.shape] for spec in inputs]
     blank = {name: np.zeros(shape, np.uint8) for name, shape in zip(how.input_names, shapes, strict=True)}
     return identity(1, *how.run(blank).shape[1:])
 
@@ -220,7 +221,7 @@ def test_nearest_is_torchs(size: tuple[int, int], mode: str, rng: np.random.Gene
 def test_the_shorter_side_and_the_middle_are_torchvisions(
     shape: tuple[int, int], short: int, new: tuple[int, int], rng: np.random.Generator
 ) -> None:
-    """As Resize(short) and CenterCrop have them: the longer side is cut to a whole number, half a pixel goes to even."""
+    """As Resize(short) and CenterCrop have them: the longer side is cut to a whole number, halves go to even."""
     image = rng.integers(0, 256, (1, *shape, 3)).astype(np.uint8)
     whole = pn.preprocess(new, scale=1).run(image)
     top, left = round((new[0] - 17) / 2), round((new[1] - 16) / 2)
@@ -272,8 +273,8 @@ def test_every_colour_is_within_a_level_of_the_real_numbers(matrix: str) -> None
     want = np.clip(np.stack([red, green, blue]) * 255, 0, 255)
     rows, columns = len(levels), len(levels) ** 2
     how = pn.preprocess(input="i420", picture=(2 * rows, 2 * columns), scale=1, matrix=matrix)
-    y, u, v = (plane.reshape(rows, columns) for plane in (y, u, v))
-    made = how.run({"image.y": y.repeat(2, 0).repeat(2, 1), "image.u": u, "image.v": v})
+    light, blue_of, red_of = (plane.reshape(rows, columns) for plane in (y, u, v))
+    made = how.run({"image.y": light.repeat(2, 0).repeat(2, 1), "image.u": blue_of, "image.v": red_of})
     assert np.abs(made[0, :, ::2, ::2].reshape(3, -1) - want).max() < 0.53
 
 
@@ -296,10 +297,11 @@ class Small(nn.Module):
         self.body = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1), nn.ReLU(), nn.Conv2d(8, 4, 3, padding=1))
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.body(x).mean((2, 3))
+        made: torch.Tensor = self.body(x).mean((2, 3))
+        return made
 
 
-CAMERA = {"input": "nv21", "picture": (45, 61), "row_stride": 64, "chroma_row_stride": "open"}
+CAMERA: dict[str, Any] = {"input": "nv21", "picture": (45, 61), "row_stride": 64, "chroma_row_stride": "open"}
 
 
 def test_load_build_save_run(tmp_path: Path, rng: np.random.Generator) -> None:

@@ -24,6 +24,12 @@ struct DimName {
   std::string name;
 };
 
+/// An input that comes in chunks along `axis`; a negative one counts from the end.
+struct StreamAxis {
+  std::string input;
+  int axis = 0;
+};
+
 struct LoadOptions {
   /// Passes that are not run, by name; "all" for none at all. Unknown names are kInvalidArgument.
   std::vector<std::string> disabled_passes = {};
@@ -193,6 +199,15 @@ class Model {
   /// name of an input gets a number. kInvalidArgument: there are not as many, or a name is empty, appears twice among
   /// the inputs or among the outputs, has a control character, or is not UTF-8.
   Result<Model> with_names(std::span<const std::string> inputs, std::span<const std::string> outputs) const;
+
+  /// The model for chunks of its inputs, which keeps what it needs of earlier chunks in states: what its outputs give,
+  /// chunk after chunk, is what this model's give for the whole, `latency` later (docs/streaming.md). kInvalidArgument:
+  /// an input or an axis is not there or has a fixed size, or the model has states. kConversion: in nodes() every node
+  /// that needs what is not there yet, or that has no rule, with the reason.
+  Result<Model> streamed(std::span<const StreamAxis> streams) const;
+  /// What build() records of streamed() and preprocessed(): "stream.<input>" with axis, latency, multiple and tail;
+  /// "streamed.<output>" with axis, rate and length; "input.<name>" and "preprocessing.<input>".
+  std::span<const std::pair<std::string, std::string>> facts() const;
 
   /// The model that makes one of its inputs of a picture: `how` in front of it, as nodes of the graph. In the place of
   /// `input` (empty: the only one of rank 3 or 4) stand those of the picture, uint8; build() records what they are, as

@@ -434,6 +434,17 @@ PNC_API pnc_status pnc_session_copy_state(const pnc_session* session, int32_t in
 PNC_API pnc_status pnc_session_set_state(pnc_session* session, int32_t index, const pnc_tensor* value);
 /* Puts every state back to its initial value; PNC_INVALID_ARGUMENT while the session runs on another thread. */
 PNC_API pnc_status pnc_session_reset_state(pnc_session* session);
+/* All states as bytes, to be freed by pnc_free, from which a session of the same program goes on. See
+ * pinnace::Session::save_state. */
+PNC_API pnc_status pnc_session_save_state(const pnc_session* session, const void** saved, size_t* bytes);
+/* Goes on from there. PNC_CORRUPT_FILE: the bytes are damaged. PNC_INVALID_ARGUMENT: they are of another program. */
+PNC_API pnc_status pnc_session_restore_state(pnc_session* session, const void* saved, size_t bytes);
+/* Ends a stream: rest[i] elements along time are left of output i, which begins with them. `inputs` as for a run, those
+ * that are streams with data NULL; rest_count is pnc_session_output_count. See pinnace::Session::finish. */
+PNC_API pnc_status pnc_session_finish(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
+                                      const pnc_run_options* options, int64_t* rest, int32_t rest_count);
+/* A second session with the same states and shared weights, to be closed on its own. */
+PNC_API pnc_status pnc_session_fork(const pnc_session* session, pnc_session** forked);
 
 /* A run that was submitted. Any number of threads may wait, ask and cancel at once. See pinnace::Run. */
 

@@ -224,6 +224,27 @@ class Session {
   /// As at first. Like all calls that change the session, refused while it runs on another thread.
   Status reset_state();
 
+  /// All states in bytes of pinnace's own form, which hold their hash and that of the program: a session of the same
+  /// program, in another process or on another machine too, goes on from there. kDeviceLost as state().
+  Result<std::vector<std::byte>> save_state() const;
+  /// Goes on where save_state() was called. kCorruptFile: damaged bytes, or none of save_state(). kInvalidArgument: of
+  /// another program, for which its weights count and its metadata and payloads do not. kUnsupported: of a newer
+  /// version of the form. Nothing was changed then.
+  Status restore_state(std::span<const std::byte> saved);
+  /// Ends a stream, that is, a program of Model::streamed: runs on as many elements of nothing as bring out what
+  /// outputs still lag behind, and puts the states back as at first, so that the next chunk begins another stream.
+  ///
+  /// inputs   as for run(); those that are streams are not read, and may be without memory, or left out at the end.
+  /// Returns  of each of outputs() how many elements along time are left: output(i) begins with them, what follows them
+  ///          in it is not the network's. Where the stream has no latency nothing runs: there is no output(i), and
+  ///          `finished` is not called.
+  /// kInvalidArgument: the program takes the whole at once; and what run() gives. States are then as before.
+  Result<std::vector<int64_t>> finish(std::span<const Tensor> inputs = {}, const Finished& finished = {},
+                                      const RunOptions& options = {});
+  /// A second session with the same states, of the same Prepared: weights and plans' constants are shared, and what
+  /// either runs from now on leaves the other alone.
+  Result<Session> fork() const;
+
   struct Data;
 
  private:

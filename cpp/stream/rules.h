@@ -1,0 +1,42 @@
+// The rules that rules.inc names, and what several of them use.
+#pragma once
+
+#include "stream/rule.h"
+
+namespace pinnace {
+
+Result<StreamStep> stream_attention(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_behind_axis(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_channelwise(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_concat(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_cum_sum(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_elementwise(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_gather(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_one_axis(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_pad(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_product(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_range(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_recurrent(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_reduction(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_reshape(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_resize(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_slice(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_transpose(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_transposed_window(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_window(StreamReader& reader, const Node& node);
+
+/// Each element of the results' time is computed from the same one of the operands, which come at one rate.
+/// axis_of(i, axis): where the time of operand i is in the results; nothing: the operator mixes its elements.
+Result<StreamStep> stream_together(StreamReader& reader, const Node& node,
+                                   const std::function<std::optional<int>(size_t operand, int axis)>& axis_of);
+
+/// `begin` elements `value` before a value and `end` behind it; negative numbers are cut off.
+struct TimePads {
+  int64_t begin = 0, end = 0;
+  double value = 0;
+};
+/// Of input 0; `write_rest` computes what the operator does beside time and gives the result, null: nothing.
+Result<StreamStep> stream_padded(StreamReader& reader, const Node& node, const TimePads& pads,
+                                 std::function<Result<ValueId>(StreamWriter&, ValueId)> write_rest);
+
+}  // namespace pinnace

@@ -1,0 +1,53 @@
+// stream_graph: a graph that takes a whole sequence becomes one that takes it in chunks of any size and keeps what it
+// needs of earlier chunks in states. docs/streaming.md says what that means for a user.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "graph/graph.h"
+#include "ops/type_inference.h"
+
+namespace pinnace {
+
+/// An input that comes in chunks along one of its axes. Several share one time: their axes have the same symbol.
+struct StreamRequest {
+  std::string input;
+  int axis = 0;
+};
+
+struct StreamedInput {
+  std::string name;
+  int axis = 0;
+  int64_t latency = 0;   ///< outputs lag behind by so many elements of this input; a multiple of `multiple`
+  int64_t multiple = 1;  ///< sizes of chunks are multiples of it
+  int64_t tail = 0;      ///< so many elements of nothing bring out what is left at the end
+};
+
+/// After T elements of input the whole network's output has T * up / down + more elements along `axis`.
+struct StreamedOutput {
+  std::string name;
+  int axis = 0;
+  int64_t up = 1, down = 1, more = 0;
+};
+
+struct Streamed {
+  Graph graph;
+  std::vector<StreamedInput> inputs;
+  std::vector<StreamedOutput> outputs;
+};
+
+/// Chunks' outputs joined are S with S[L:] = Y[: len - L] and S[:L] = 0 for the whole graph's output Y, where L is
+/// latency * up / down. The graph has two more states where an operator pads a value that lags behind, and where it
+/// counts elements: `<input>.seen`, how many there were, and `<input>.end`, how many there are, kEndUnknown at first.
+///
+/// kInvalidArgument: there is no such input or axis, or its size is fixed. kConversion: in nodes() every node whose
+/// result needs what is not there yet, or that has no rule, with the reason.
+Result<Streamed> stream_graph(const Graph& whole, std::span<const StreamRequest> streams, const OpTable& ops);
+
+/// More elements than any stream has, of which sizes can be computed without overflow.
+inline constexpr int64_t kEndUnknown = int64_t{1} << 50;
+
+}  // namespace pinnace

@@ -1,0 +1,273 @@
+"""load(stream=...): what networks give for chunks of any size, joined, is what they give for the whole."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+import torch
+import torch.nn.functional as F
+from pinnace.verify.streams import run_in_chunks, splits
+from stream_networks import NETWORKS, Network, Wave
+from torch import nn
+
+TARGETS = ["cpu", *(["vulkan,cpu"] if any(d.target == "vulkan" and d.available for d in pn.devices()) else [])]
+_BUILT: dict[str, tuple[pn.Program, nn.Module, torch.Tensor]] = {}
+
+
+def seeded(network: Network) -> tuple[nn.Module, torch.Tensor]:
+    torch.manual_seed(3)
+    return network.make().eval(), torch.randn(network.shape)
+
+
+def built(name: str) -> tuple[pn.Program, nn.Module, torch.Tensor]:
+    """A network's program for chunks, built once, with the module and its example."""
+    if name not in _BUILT:
+        network = NETWORKS[name]
+        module, x = seeded(network)
+        shapes = [{network.axis: pn.Dim("t", 1, network.longest)}] if network.longest else None
+        (argument,) = inspect.signature(module.forward).parameters
+        model = pn.load(module, (x,), shapes, stream={argument: network.axis})
+        _BUILT[name] = model.build(verify=False), module, x
+    return _BUILT[name]
+
+
+def whole(module: nn.Module, x: torch.Tensor) -> list[np.ndarray[Any, Any]]:
+    with torch.no_grad():
+        y = module(x)
+    return [one.numpy() for one in (y if isinstance(y, tuple) else (y,))]
+
+
+def held(program: pn.Program, session: pn.Session, x: torch.Tensor, want: Sequence[Any], sizes: Sequence[int]) -> None:
+    """Chunks of these sizes, joined, are `want` behind zeros, within 1e-6 of its magnitude."""
+    (name,) = program.stream
+    got = run_in_chunks(session, {name: x.numpy()}, sizes)
+    for y, right in zip(got.values(), want, strict=True):
+        time = next((i for i in range(y.ndim) if y.shape[i] != right.shape[i]), 0)
+        early, rest = np.split(y, [y.shape[time] - right.shape[time]], axis=time)
+        assert not early.any()
+        assert rest.shape == right.shape
+        assert np.abs(rest - right).max(initial=0) <= 2e-6 * np.abs(right).max(), sizes
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_stream_says_axis_latency_and_multiple(name: str) -> None:
+    program, _, _ = built(name)
+    network = NETWORKS[name]
+    (stream,) = program.stream.values()
+    assert stream == pn.Stream(network.axis, network.latency, network.multiple)
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", NETWORKS)
+def test_chunks_are_the_whole(name: str, target: str, rng: np.random.Generator) -> None:
+    program, module, x = built(name)
+    (stream,) = program.stream.values()
+    session = pn.Session(program, target=target, threads=1)
+    count = x.shape[stream.axis] // stream.multiple
+    want = whole(module, x)
+    random = [int(n) for n in rng.integers(1, 40, count)]
+    for sizes in ([1] * count, [7] * (count // 7 + 1), [100] * (count // 100 + 1), random, [count]):
+        if target != "cpu" and len(sizes) == count and count > 1:
+            sizes = [1] * 20 + [count - 20]  # hundreds of runs are long on a software driver
+        ends = np.minimum(np.cumsum(sizes), count)
+        cut = [int(n) * stream.multiple for n in np.diff(ends, prepend=0) if n]
+        held(program, session, x, want, cut)
+
+
+def test_a_build_verifies_in_chunks() -> None:
+    module, x = seeded(NETWORKS["wave"])
+    program = pn.load(module, (x,), stream={"x": 2}).build()
+    assert "whole by torch" in program.metadata.verified
+    assert program.metadata.verified_on["cpu"].startswith("yes: largest relative difference")
+    assert "chunks of 1, chunks of 7, random chunks, one chunk" in program.metadata.verified_on["cpu"]
+    again = pn.Program.from_bytes(program.to_bytes())
+    assert again.stream == program.stream == {"x": pn.Stream(2, 15, 1)}
+
+
+def test_a_planted_error_is_found() -> None:
+    """A state of one element more: each window begins one element too early, as if it were one late."""
+    module, x = seeded(NETWORKS["causal_wave"])
+    model = pn.load(module, (x,), stream={"x": 2})
+    right = model._core
+    assert model.build().metadata.verified
+    text = right.text(1 << 30)
+    state = re.search(r'state "(gates\.3\.tail)" %gates\.3\.tail : f32\[1,8,8\] next %(\S+) = \{(.*?)\}', text)
+    assert state, text
+    longer = state[0].replace("[1,8,8]", "[1,8,9]").replace(state[3], ",".join(["0"] * 72))
+    text = text.replace(state[0], f"const %planted : i64[1] = {{-9}}\n  {longer}")
+    text = re.sub(rf"(%{re.escape(state[2])} : .*? = slice@1 .*?\(%\S+, )%[^,]*,", r"\1%planted,", text)
+    joined = re.search(r'%gates\.3 : .* = conv@1 "gates\.3" \((%[^,]*),', text)
+    assert joined
+    cut = f"%shorter = slice({joined[1]}, %p_first, %p_last, %p_axis)"
+    ints = "const %p_first : i64[1] = {0} const %p_last : i64[1] = {-1} const %p_axis : i64[1] = {2}"
+    text = text.replace(joined[0], f"{ints}\n  {cut}\n  {joined[0].replace(joined[1], '%shorter')}")
+    core = type(right).parse(text, disabled_passes=["all"])
+    model._core = _WithFacts(core, right.facts)  # type: ignore[assignment]
+    with pytest.raises(pn.VerificationError, match="in chunks of 1: output"):
+        model.build()
+
+
+class _WithFacts:
+    """A model of the extension whose programs record what another says of its stream."""
+
+    def __init__(self, core: Any, facts: dict[str, str]) -> None:
+        self._core, self._facts = core, facts
+
+    def build(self, targets: list[str], metadata: dict[str, str]) -> Any:
+        return self._core.build(targets, {**metadata, **self._facts})
+
+
+def test_streams_interleave_and_are_saved_restored_and_forked() -> None:
+    program, module, x = built("unet")
+    want = whole(module, x)[0]
+    other = whole(module, -x)[0]
+    m = program.stream["x"].multiple
+    sessions = [pn.Session(program, target="cpu") for _ in range(2)]
+    pieces: list[list[Any]] = [[], [], []]
+    half = x.shape[2] // 2 // m * m
+    fork = saved = None
+    for at in range(0, x.shape[2], m):
+        if at == half:
+            fork, saved = sessions[0].fork(), sessions[1].save_state()
+            sessions[1] = pn.Session(program, target="cpu")
+            sessions[1].restore_state(saved)
+            pieces[2] = list(pieces[0])
+        for i, sign in enumerate((1, -1, 1)):
+            session = fork if i == 2 else sessions[i]
+            if session is not None:
+                pieces[i].append(session.run({"x": sign * x.numpy()[:, :, at : at + m]}))
+    ends = [*sessions, fork]
+    for i, right in enumerate((want, other, want)):
+        session = ends[i]
+        assert session is not None
+        joined = np.concatenate([next(iter(p.values())) for p in [*pieces[i], session.finish()]], axis=2)
+        assert np.abs(joined[:, :, 48:] - right).max() <= 2e-6 * np.abs(right).max()
+
+
+def test_finish_begins_another_stream() -> None:
+    program, module, x = built("wave")
+    session = pn.Session(program, target="cpu")
+    for sign in (1, -1):
+        held(program, session, sign * x, whole(module, sign * x), [64, x.shape[2] - 64])
+    session.run({"x": x.numpy()[:, :, :5]})  # shorter than the latency
+    short = next(iter(session.finish().values()))
+    assert short.shape == (1, 1, 15)
+    want = whole(module, x[:, :, :5])[0]
+    assert np.abs(short[:, :, 10:] - want).max() <= 2e-6 * np.abs(want).max()
+    with pytest.raises(pn.InvalidArgument, match="takes what is left"):
+        session.finish({"x": x.numpy()})
+    plain = pn.Session(pn.load(nn.Conv1d(1, 1, 1), torch.ones(1, 1, 4)).build(), target="cpu")
+    with pytest.raises(pn.InvalidArgument, match="the program has none"):
+        plain.finish()
+
+
+def test_a_causal_network_has_no_masks_and_no_counter() -> None:
+    for name in ("tcn", "causal_wave", "gru"):
+        program, _, _ = built(name)
+        assert not [s for s in program.states if s.endswith((".seen", ".end"))], name
+        assert not [n for n in program.nodes if n.op == "where"], name
+    program, _, _ = built("wave")
+    assert {"x.seen", "x.end"} <= set(program.states)
+
+
+def test_sizes_of_chunks_are_checked() -> None:
+    program, _, x = built("unet")
+    session = pn.Session(program, target="cpu")
+    with pytest.raises(pn.InvalidArgument, match="multiple"):
+        session.run({"x": x.numpy()[:, :, :20]})
+    program, _, x = built("transformer")
+    session = pn.Session(program, target="cpu")
+    for _ in range(0, 240, 60):
+        session.run({"x": np.zeros((2, 60, 8), np.float32)})
+    with pytest.raises(pn.InvalidArgument, match="keys"):
+        session.run({"x": np.zeros((2, 1, 8), np.float32)})
+
+
+class _Refused(nn.Module):
+    def __init__(self, kind: str) -> None:
+        super().__init__()
+        self.kind = kind
+        self.both = nn.GRU(4, 4, bidirectional=True, batch_first=True)
+        self.group = nn.GroupNorm(1, 4)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.kind == "mean":
+            return x - x.mean(2, keepdim=True)
+        if self.kind == "pool":
+            return F.adaptive_avg_pool1d(x, 1)
+        if self.kind == "bidirectional":
+            made: torch.Tensor = self.both(x.transpose(1, 2))[0]
+            return made
+        if self.kind == "reflect":
+            return F.pad(x, (2, 2), mode="reflect")
+        if self.kind == "group":
+            group: torch.Tensor = self.group(x)
+            return group
+        if self.kind == "softmax":
+            return x.softmax(2)
+        if self.kind == "last":
+            return x[:, :, -3:] + 1
+        if self.kind == "first":
+            return x[:, :, :3] + 1
+        if self.kind == "flip":
+            return x.flip(2)
+        if self.kind == "scores":
+            return torch.einsum("bct,bcs->bts", x, x)
+        assert self.kind == "length"
+        return x / x.shape[2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "why"),
+    [
+        ("mean", "along time"),
+        ("pool", ""),
+        ("bidirectional", "backwards"),
+        ("reflect", "repeats elements along time"),
+        ("group", ""),
+        ("softmax", "along time"),
+        ("last", "last elements"),
+        ("first", "first elements"),
+        ("flip", "backwards|no rule"),
+        ("scores", ""),
+        ("length", "number of elements"),
+    ],
+)
+def test_what_needs_the_future_is_refused_by_name(kind: str, why: str) -> None:
+    with pytest.raises(pn.ConversionError, match=why or None) as refused:
+        pn.load(_Refused(kind), torch.randn(1, 4, 16), stream={"x": 2})
+    (node, *_) = refused.value.nodes
+    assert all((node.node, node.op, node.rule))
+    assert "stream_test.py" in node.source
+
+
+def test_arguments_are_checked() -> None:
+    net, x = Wave(True), torch.randn(1, 1, 30)
+    for stream, why in [
+        ({}, "dict input name"),
+        ([("x", 2)], "dict input name"),
+        ({"x": "2"}, "no input name with an axis"),
+        ({"y": 2}, "no such input"),
+        ({"x": 5}, "rank 3|dimension"),
+    ]:
+        with pytest.raises(pn.InvalidArgument, match=why):
+            pn.load(net, (x,), stream=stream)  # type: ignore[arg-type]
+    with pytest.raises(pn.InvalidArgument, match="fixed size"):
+        pn.load(net, (x,), {"x": None}, stream={"x": 2})
+    model = pn.load(net, (x,), stream={"x": -1})
+    assert model.build().stream["x"].axis == 2
+    with pytest.raises(pn.InvalidArgument, match="quantise"):
+        model.build(quantize=pn.DynamicInt8())
+
+
+def test_splits_cover_every_element() -> None:
+    for count in (1, 2, 7, 8, 50, 1000):
+        for _, sizes in splits(count * 4, 4):
+            assert sum(sizes) == count * 4
+            assert all(size > 0 and size % 4 == 0 for size in sizes)
