@@ -15,7 +15,7 @@ from pinnace.inputs.attempts import attempts, facts_of, first_that_runs, ranges_
 from pinnace.inputs.maker import InputMaker
 from pinnace.new_names import new_names
 from pinnace.pass_reports import PassReport
-from pinnace.preprocessing import Preprocessing, by_input
+from pinnace.preprocessing import Preprocessing, by_input, core_fields, usual_sizes
 from pinnace.program import NodeInfo, Program, node_infos
 from pinnace.progress import phase
 from pinnace.quantize.build import quantized_program
@@ -198,7 +198,7 @@ class Model:
 
     def _with_picture(self, name: str, how: Preprocessing) -> Model:
         old = self.inputs
-        core = self._core.preprocessed(how.fields(), name)
+        core = self._core.preprocessed(core_fields(how), name)
         new = specs_from(core.inputs, core.symbols)
         place = next(i for i, known in enumerate(new) if known == how.input_names[0])
         spec = list(old.values())[place]
@@ -211,7 +211,7 @@ class Model:
             [example for example in examples if example],
             self._name,
             self._notes,
-            lambda: how.usual_sizes(new, sizes()),
+            lambda: usual_sizes(how, new, sizes()),
         )
         model._stages = (*self._stages, stage)
         model._own_inputs = self._own_inputs or tuple(old)

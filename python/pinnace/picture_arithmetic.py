@@ -32,7 +32,7 @@ class PictureArithmetic:
     """One description, as the fields of C++'s Preprocessing."""
 
     def __init__(self, how: Mapping[str, Any]) -> None:
-        """how: as Preprocessing.fields() gives it."""
+        """how: as core_fields() of preprocessing.py gives it."""
         self.how = how
 
     # ---- as it enters

@@ -19,7 +19,12 @@ _PLANES = ("nv21", "nv12", "i420")
 
 @dataclass(frozen=True)
 class Preprocessing:
-    """What becomes of a picture on its way into a model. Made by preprocess(), which says what the fields mean."""
+    """What becomes of a picture on its way into a model. preprocess() makes it, and says what its arguments mean.
+
+    The fields are those: input, picture, input_layout, row_stride, chroma_row_stride, pixel_stride, rows, matrix, crop,
+    resize, antialias, output, scale, output_layout and name as given; size and center_crop with a number for each side
+    (empty: none), mean and std with one for each channel or for all.
+    """
 
     size: tuple[int, ...]
     mean: tuple[float, ...]
@@ -43,11 +48,11 @@ class Preprocessing:
 
     def __post_init__(self) -> None:
         """Refuses what has no meaning: InvalidArgument."""
-        _core.describe_preprocessing(self.fields())
+        _core.describe_preprocessing(core_fields(self))
 
     def __str__(self) -> str:
         """All that it says, on one line."""
-        return _core.describe_preprocessing(self.fields())
+        return _core.describe_preprocessing(core_fields(self))
 
     @property
     def input_names(self) -> list[str]:
@@ -56,57 +61,6 @@ class Preprocessing:
             chroma = [] if self.output == "grey" else ["u", "v"] if self.input == "i420" else ["uv"]
             return [f"{self.name}.{plane}" for plane in ["y", *chroma]]
         return [self.name]
-
-    def fields(self) -> dict[str, Any]:
-        """By the names that C++'s Preprocessing has for them."""
-        same = ("size", "mean", "std", "input", "input_layout", "pixel_stride", "matrix", "resize", "antialias")
-        found = {key: getattr(self, key) for key in (*same, "center_crop", "output", "scale", "output_layout", "name")}
-        found["height"], found["width"] = (_OPEN if side is None else side for side in self.picture)
-        for key in ("row_stride", "chroma_row_stride"):
-            stride = getattr(self, key)
-            found[key] = _DENSE if stride is None else _OPEN if stride == "open" else stride
-        found["cut_last_row"] = self.rows == "cut"
-        if self.crop == "aspect":
-            found["crop_to_aspect"] = True
-        elif isinstance(self.crop, float):
-            found["crop_ratio"] = self.crop
-        elif isinstance(self.crop, tuple):
-            found["crop_size" if len(self.crop) == 2 else "crop_box"] = self.crop
-        return found
-
-    def usual_sizes(self, specs: Mapping[str, TensorSpec], known: Mapping[str, int]) -> dict[str, int]:
-        """Sizes for open dimensions of these inputs, by name, that fit each other: odd ones, rows with gaps. Those that
-        are `known` stay."""
-        found = dict(known)
-
-        def size(dim: Any, usual: int) -> int:
-            if not isinstance(dim, Dim):
-                return int(dim)
-            fitting = max(dim.min, min(usual, dim.max or usual))
-            return found.setdefault(dim.name, fitting + -fitting % dim.multiple_of)
-
-        first, *chroma = self.input_names
-        shape, gaps = specs[first].shape, 5
-        if self.rows == "cut":
-            for name in self.input_names:
-                (dim,) = specs[name].shape
-                lines = int(self.picture[0] or 0) if name == first else -(-int(self.picture[0] or 0) // 2)
-                if isinstance(dim, Dim):
-                    size(dim, dim.min + gaps * (lines - 1))
-            return found
-        if self.input not in _PLANES and self.row_stride is None:
-            at = len(shape) - (3 if self.input_layout == "nhwc" else 2)
-            size(shape[at], 45)
-            size(shape[at + 1], 61)
-            return found
-        height, row = size(shape[0], 45), size(shape[1], getattr(shape[1], "min", 0) + gaps if self.row_stride else 61)
-        width = self.picture[1] or row
-        for name in chroma:
-            rows, columns = specs[name].shape
-            size(rows, -(-height // 2))
-            pairs = 2 if len(chroma) == 1 else 1
-            size(columns, getattr(columns, "min", 0) + gaps if self.chroma_row_stride else pairs * -(-width // 2))
-        return found
 
     def run(self, picture: Array | Mapping[str, Array]) -> Array:
         """The same in numpy, float32 [N, C, H, W] to the bit: what a program with this description gives its network.
@@ -118,8 +72,61 @@ class Preprocessing:
         planes = dict(picture) if isinstance(picture, Mapping) else {self.name: picture}
         if list(planes) != self.input_names and set(planes) != set(self.input_names):
             raise _core.InvalidArgument(f"preprocessing: takes {self.input_names}, is given {list(planes)}")
-        arithmetic = PictureArithmetic(self.fields())
+        arithmetic = PictureArithmetic(core_fields(self))
         return arithmetic.numbers(arithmetic.bytes_of([np.asarray(planes[name]) for name in self.input_names]))
+
+
+def core_fields(how: Preprocessing) -> dict[str, Any]:
+    """Its fields by the names that C++'s Preprocessing has for them."""
+    same = ("size", "mean", "std", "input", "input_layout", "pixel_stride", "matrix", "resize", "antialias")
+    found = {key: getattr(how, key) for key in (*same, "center_crop", "output", "scale", "output_layout", "name")}
+    found["height"], found["width"] = (_OPEN if side is None else side for side in how.picture)
+    for key in ("row_stride", "chroma_row_stride"):
+        stride = getattr(how, key)
+        found[key] = _DENSE if stride is None else _OPEN if stride == "open" else stride
+    found["cut_last_row"] = how.rows == "cut"
+    if how.crop == "aspect":
+        found["crop_to_aspect"] = True
+    elif isinstance(how.crop, float):
+        found["crop_ratio"] = how.crop
+    elif isinstance(how.crop, tuple):
+        found["crop_size" if len(how.crop) == 2 else "crop_box"] = how.crop
+    return found
+
+
+def usual_sizes(how: Preprocessing, specs: Mapping[str, TensorSpec], known: Mapping[str, int]) -> dict[str, int]:
+    """Sizes for open dimensions of these inputs, by name, that fit each other: odd ones, rows with gaps. Those that
+    are `known` stay."""
+    found = dict(known)
+
+    def size(dim: Any, usual: int) -> int:
+        if not isinstance(dim, Dim):
+            return int(dim)
+        fitting = max(dim.min, min(usual, dim.max or usual))
+        return found.setdefault(dim.name, fitting + -fitting % dim.multiple_of)
+
+    first, *chroma = how.input_names
+    shape, gaps = specs[first].shape, 5
+    if how.rows == "cut":
+        for name in how.input_names:
+            (dim,) = specs[name].shape
+            lines = int(how.picture[0] or 0) if name == first else -(-int(how.picture[0] or 0) // 2)
+            if isinstance(dim, Dim):
+                size(dim, dim.min + gaps * (lines - 1))
+        return found
+    if how.input not in _PLANES and how.row_stride is None:
+        at = len(shape) - (3 if how.input_layout == "nhwc" else 2)
+        size(shape[at], 45)
+        size(shape[at + 1], 61)
+        return found
+    height, row = size(shape[0], 45), size(shape[1], getattr(shape[1], "min", 0) + gaps if how.row_stride else 61)
+    width = how.picture[1] or row
+    for name in chroma:
+        rows, columns = specs[name].shape
+        size(rows, -(-height // 2))
+        pairs = 2 if len(chroma) == 1 else 1
+        size(columns, getattr(columns, "min", 0) + gaps if how.chroma_row_stride else pairs * -(-width // 2))
+    return found
 
 
 def preprocess(
@@ -282,4 +289,4 @@ def _crop(value: Any) -> tuple[int, ...] | float | str | None:
     return _sides("crop", value, 2, 4)
 
 
-__all__ = ["Preprocessing", "by_input", "preprocess"]
+__all__ = ["Preprocessing", "by_input", "core_fields", "preprocess", "usual_sizes"]

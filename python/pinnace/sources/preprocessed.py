@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from pinnace.picture_arithmetic import PictureArithmetic
-from pinnace.preprocessing import Preprocessing
+from pinnace.preprocessing import Preprocessing, core_fields
 from pinnace.sources.base import Source, Steps, steps_of
 from pinnace.types import Array, TensorSpec
 
@@ -34,7 +34,7 @@ class Stage:
         """The model's inputs out of those with the picture's planes. exact: numbers in float64."""
         count = len(self.how.input_names)
         planes = inputs[self.place : self.place + count]
-        made = self._typed(PictureArithmetic(self.how.fields()), planes, exact)
+        made = self._typed(PictureArithmetic(core_fields(self.how)), planes, exact)
         return [*inputs[: self.place], made, *inputs[self.place + count :]]
 
     def _typed(self, arithmetic: PictureArithmetic, planes: Sequence[Array], exact: bool) -> Array:
