@@ -4,16 +4,20 @@ the shared and the static library; headers that stand alone; and nothing exporte
 
 from __future__ import annotations
 
+import io
 import os
 import re
 import shutil
+import struct
 import subprocess
+import wave
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pinnace as pn
 import pytest
+import spectral_gate
 import torch
 from torch import nn
 
@@ -257,6 +261,102 @@ def blurred_background(net: nn.Module, x: np.ndarray, rgb: np.ndarray) -> np.nda
     across = np.sum([padded[:, k : k + width] for k in range(13)], 0) / 13
     blurred = np.sum([across[k : k + height] for k in range(13)], 0) / 13
     return np.asarray(rgb * person + blurred * (1 - person))
+
+
+def wav(samples: np.ndarray, size: int | None = None, rate: int = spectral_gate.RATE) -> bytes:
+    """A file of 16 bits of samples [count, channels], with a part that nobody reads; `size`: what it says of them."""
+    data = np.ascontiguousarray(samples, "<i2").tobytes()
+    channels = samples.shape[1]
+    form = struct.pack("<HHIIHH", 1, channels, rate, rate * channels * 2, channels * 2, 16)
+    parts = b"WAVEfmt " + struct.pack("<I", 16) + form + b"LIST" + struct.pack("<I", 3) + b"odd\0"
+    parts += b"data" + struct.pack("<I", len(data) if size is None else size) + data
+    return b"RIFF" + struct.pack("<I", len(parts)) + parts
+
+
+def test_the_denoise_example(prefix: Path, tmp_path: Path) -> None:
+    """WAV in, WAV out: what the network gives for the whole, in chunks; only the first one allocates."""
+    source = shutil.copytree(ROOT / "examples/native", tmp_path / "source")
+    call("cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")
+    call("cmake", "--build", tmp_path / "build", "--target", "denoise")
+    check_denoise(tmp_path / "build/denoise", tmp_path)
+
+
+def check_denoise(program: Path, folder: Path) -> None:
+    noise = np.random.default_rng(7).standard_normal((20001, 2)).astype(np.float32) * 0.02
+    gate, net = spectral_gate.gate_program(noise[:, 0])
+    gate.save(folder / "gate.pnc")
+    t = np.arange(len(noise)) / spectral_gate.RATE
+    tones = 0.3 * np.sin(2 * np.pi * t[:, None] * [440, 700]) * (np.sin(2 * np.pi * 3 * t[:, None]) > 0)
+    sound = np.rint((tones + noise) * 32768).astype("<i2")
+
+    def denoised(data: bytes, *options: str, code: int = 0) -> tuple[bytes, str]:
+        command = [str(program), str(folder / "gate.pnc"), *options]
+        done = subprocess.run(command, input=data, capture_output=True, timeout=60, check=False)
+        assert done.returncode == code, done.stderr
+        return done.stdout, done.stderr.decode()
+
+    for channels in (1, 2):
+        samples = sound[:, :channels]
+        blocks = np.zeros((-(-len(samples) // 128) * 128, channels), np.float32)
+        blocks[: len(samples)] = samples / np.float32(32768)
+        with torch.no_grad():
+            want = np.stack([net(torch.from_numpy(column[None, None].copy()))[0, 0] for column in blocks.T], 1)
+        session = pn.Session(gate, target="cpu", threads=1)
+        python = np.stack([in_python(session, column) for column in blocks.T], 1)[: len(samples)]
+        np.testing.assert_allclose(python, want[: len(samples)], atol=1e-5)
+        for options, chunk in (((), 256), (("3",), 128), (("700",), 11264)):
+            made, said = denoised(wav(samples), *options)
+            match = re.fullmatch(
+                r"20001 samples in (\d+) chunks of (\d+), 384 late; "
+                r"allocations: (\d+) in the first chunk, (\d+) in all others\n",
+                said,
+            )
+            assert match, said
+            assert (int(match[1]), int(match[2])) == (-(-20001 // chunk), chunk)
+            assert int(match[3]) > 0
+            assert int(match[4]) == 0
+            with wave.open(io.BytesIO(made)) as file:
+                assert (file.getnchannels(), file.getframerate()) == (channels, spectral_gate.RATE)
+                got = np.frombuffer(file.readframes(file.getnframes()), "<i2").reshape(-1, channels)
+            assert got.shape == samples.shape
+            assert np.abs(got - np.rint(python * 32768)).max() <= 1
+        error = [np.mean((y - tones[:, :channels]) ** 2) for y in (samples / 32768, got / 32768)]
+        assert error[1] < error[0] / 2
+    whole = denoised(wav(sound))[0]
+    for unknown in (0, 0xFFFFFFFF):  # as programs say that write to a pipe
+        assert denoised(wav(sound, unknown))[0][44:] == whole[44:]
+    assert len(denoised(wav(sound[:0]))[0]) == 44
+    assert len(denoised(wav(sound[:5, :1]))[0]) == 44 + 10
+    cut, said = denoised(wav(sound)[:5000], code=1)
+    assert said.endswith("ends before its last sample\n")
+    assert len(cut) == 44 + 5000 - 56
+    assert cut[44:2800] == whole[44:2800]  # later samples depend on those that are not there
+    good = wav(sound)
+    for data, why in [
+        (b"", "no WAV file"),
+        (b"OggS" + good[4:], "no WAV file"),
+        (good[:30], "ends before its samples"),
+        (good[:20] + b"\3\0" + good[22:], "of form 3 with 16 bits"),
+        (good[:34] + b"\x18\0" + good[36:], "of form 1 with 24 bits"),
+        (good[:22] + b"\6\0" + good[24:], "6 channels"),
+        (good[:16] + b"\4\0" + good[18:], "fmt part has 4 bytes"),
+        (good[:12] + good[48:], "before it says of what form"),
+        (wav(sound, rate=44100), "is for 16000 Hz, and the WAV file has 44100"),
+    ]:
+        made, said = denoised(data, code=1)
+        assert why in said
+        assert said.count("\n") == 1
+        assert not made
+    pn.load(nn.ReLU(), torch.ones(1, 1, 8)).build().save(folder / "gate.pnc")
+    assert "is no stream of samples" in denoised(good, code=1)[1]
+    assert denoised(good, "0", code=2)[1].startswith("usage:")
+
+
+def in_python(session: pn.Session, samples: np.ndarray) -> np.ndarray:
+    """Blocks of 1,280 samples, and what is left."""
+    made = [session.run({"audio": samples[None, None, i : i + 1280]}) for i in range(0, len(samples), 1280)]
+    joined = np.concatenate([next(iter(y.values())) for y in [*made, session.finish()]], axis=2)
+    return np.asarray(joined[0, 0, 384:])
 
 
 @pytest.mark.rotating

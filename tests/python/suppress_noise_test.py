@@ -79,7 +79,7 @@ def test_it_makes_what_its_own_runtime_makes(program: pn.Program, clean: np.ndar
     ours = np.concatenate([ours, suppressor.finish()])
     theirs, their_ratios = by_their_runtime(noisy)
     assert len(ours) == len(theirs) == len(noisy) + DELAY
-    assert speech_samples.snr(theirs, ours) > 80
+    assert speech_samples.snr(theirs, ours) > 100
     np.testing.assert_allclose(ratios, their_ratios[: len(ratios)], atol=0.01)
     for measure in (speech_samples.snr, speech_samples.si_sdr):
         before, after, their_after = (measure(clean, y) for y in (noisy, ours[DELAY:], theirs[DELAY:]))
