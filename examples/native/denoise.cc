@@ -103,7 +103,7 @@ void write_header(const Format& format) {
   put(head + 28, format.rate * format.channels * 2, 4);
   put(head + 32, format.channels * 2, 2);
   put(head + 34, 16, 2);
-  std::memcpy(head + 36, "data", 4);
+  std::copy_n("data", 4, head + 36);
   put(head + 40, format.bytes, 4);
   std::fwrite(head, 1, sizeof head, stdout);
 }
