@@ -183,11 +183,12 @@ Result<Picture> PictureSource::from_planes() {
 Result<ValueId> PictureSource::chroma_of(const Picture& p, const std::string& of) {
   const auto half = [](const Dim& d) { return d.known() ? Dim((d.size + 1) / 2) : Dim(); };
   const Dim rows = half(sides_[0]), columns = half(sides_[1]);
-  std::vector<Size> pixels = {Size::of(1)};
+  std::vector<Size> pixels = {Size::of(1)}, halves;
   for (const Size& side : {p.height, p.width}) {
     PINNACE_ASSIGN(Size both, nodes_.calculate("add", side, 1));
     PINNACE_ASSIGN(both, nodes_.calculate("div", both, 2));
     pixels.push_back(both);
+    halves.push_back(both);
   }
   const auto plane = [&](std::string suffix, const std::string& what, int64_t step) -> Result<ValueId> {
     const std::string key = suffix.substr(1);
@@ -196,7 +197,18 @@ Result<ValueId> PictureSource::chroma_of(const Picture& p, const std::string& of
     const Dim wide = !columns.known() ? open(key + ".width", pairs ? 2 : 1, pairs ? 2 : 1)
                      : pairs          ? Dim(2 * columns.size)
                                       : Dim(step * (columns.size - 1) + 1);
-    return rows_of(suffix, what + of, high, wide, how_.chroma_row_stride);
+    PINNACE_ASSIGN(ValueId made, rows_of(suffix, what + of, high, wide, how_.chroma_row_stride));
+    // An open side of a plane must be half of luma's: as many elements with the other side kept (0) are equal sides.
+    if (!wide.known()) {
+      PINNACE_ASSIGN(const Size width, nodes_.calculate("mul", halves[1], pairs ? 2 : 1));
+      const Size shape[] = {Size::of(0), width};
+      PINNACE_ASSIGN(made, nodes_.reshape(str_cat(key, "_width_must_fit_y"), made, shape));
+    }
+    if (!high.known()) {
+      const Size shape[] = {halves[0], Size::of(0)};
+      PINNACE_ASSIGN(made, nodes_.reshape(str_cat(key, "_height_must_fit_y"), made, shape));
+    }
+    return made;
   };
   if (form_.interleaved) {
     const std::string what = form_.v_first ? "chroma (V, U)" : "chroma (U, V)";

@@ -471,20 +471,16 @@ Result<std::vector<int64_t>> Session::finish(std::span<const Tensor> inputs, con
     if (!use.got()) return Use::refused();
     PINNACE_ASSIGN(StreamEnd end, stream_end(data_->program.data(), inputs));
     SessionStates& states = data_->states;
-    const auto at = static_cast<size_t>(end.end);
-    int64_t unknown = 0;
-    if (end.end >= 0) {
-      PINNACE_TRY(states.fetch(static_cast<size_t>(end.seen)));
-      PINNACE_TRY(states.fetch(at));
-      std::memcpy(&unknown, states.view(at).bytes, sizeof unknown);
-      std::memcpy(states.view(at).bytes, states.view(static_cast<size_t>(end.seen)).bytes, sizeof unknown);
+    const auto set_open = [&](int64_t open) {
+      if (end.open < 0) return;
+      const auto at = static_cast<size_t>(end.open);
+      std::memcpy(states.view(at).bytes, &open, sizeof open);
       states.set_here(at);
-    }
+    };
     if (end.tail) {
-      Status status = data_->run_logged(end.inputs, {}, options);
-      if (!status.ok()) {
-        if (end.end >= 0) std::memcpy(states.view(at).bytes, &unknown, sizeof unknown);
-        if (end.end >= 0) states.set_here(at);
+      set_open(0);
+      if (const Status status = data_->run_logged(end.inputs, {}, options); !status.ok()) {
+        set_open(1);
         return status;
       }
       for (size_t i = 0; i < end.rest.size(); ++i) {  // metadata may say what is not so

@@ -77,11 +77,9 @@ Result<StreamEnd> stream_end(const ProgramData& program, std::span<const Tensor>
     const TensorType& type = program.states[i].type;
     if (type.dtype != DType::kI64 || type.elements() != 1) continue;
     for (const TensorSpec& input : program.inputs) {
-      if (name == str_cat(input.name, ".seen")) end.seen = static_cast<int>(i);
-      if (name == str_cat(input.name, ".end")) end.end = static_cast<int>(i);
+      if (name == str_cat(input.name, ".open")) end.open = static_cast<int>(i);
     }
   }
-  if (end.seen < 0) end.end = -1;
   return end;
 }
 

@@ -11,7 +11,7 @@ namespace pinnace {
 
 struct StreamEnd {
   int64_t tail = 0;                ///< elements of nothing that bring out what is left
-  int seen = -1, end = -1;         ///< states that count elements and say how many there are; -1: there are none
+  int open = -1;                   ///< the state that is 0 in the last run; -1: there is none
   std::vector<int64_t> rest;       ///< elements that are left of each output of the program
   std::vector<size_t> axes;        ///< along which
   std::vector<Tensor> inputs;      ///< of the last run

@@ -126,15 +126,15 @@ class StreamWriter {
   Result<ValueId> ints(const std::vector<int64_t>& elements);
   Result<ValueId> scalar(DType dtype, double value);
   Result<ValueId> constant(const std::string& name, TensorType type, const std::function<double(int64_t)>& element);
-  /// i64[1]: elements of the chunk, and of all chunks before it, times up / down.
+  /// i64[1]: elements of the chunk, and of all chunks before it (kMostSeen, if there were more), times up / down.
   Result<ValueId> chunk(int64_t up, int64_t down);
   Result<ValueId> seen(int64_t up, int64_t down);
-  /// i64[n]: places of the chunk's elements in the stream of that rate.
-  Result<ValueId> places(int64_t up, int64_t down);
-  /// i64[1]: how many elements of the input there are once that is known, kEndUnknown before.
-  Result<ValueId> end();
-  /// i64[1]: the place of a value's last element in its stream.
-  Result<ValueId> last_place(const Flow& flow);
+  /// i64[n]: 0, 1, ... for the elements of the chunk.
+  Result<ValueId> within(int64_t up, int64_t down);
+  /// i64[1]: how many elements of the stream before v[0] are still to come when the chunk begins; 0 or less: none.
+  Result<ValueId> early(const Flow& flow);
+  /// i64[1]: the place in the chunk of v's last element, behind all of them unless the input has ended.
+  Result<ValueId> last_within(const Flow& flow);
 
   /// The name of the node that is being written.
   std::string node_name;
@@ -147,8 +147,8 @@ class StreamWriter {
   int axis_;
   int64_t tail_;
   std::vector<ValueId> mapped_;
-  ValueId chunk_ = kNoValue, seen_ = kNoValue, end_ = kNoValue;
-  std::map<std::pair<int64_t, int64_t>, ValueId> chunks_, counts_, places_;
+  ValueId chunk_ = kNoValue, seen_ = kNoValue, far_ = kNoValue;
+  std::map<std::pair<int64_t, int64_t>, ValueId> chunks_, counts_, within_;
   std::map<std::tuple<ValueId, int64_t, double, int64_t>, ValueId> delayed_;  ///< by value, delay, fill, new delay
   std::map<std::tuple<ValueId, int64_t, int64_t, double>, ValueId> masked_;   ///< by value, first and last place
   std::map<std::vector<int64_t>, ValueId> ints_;

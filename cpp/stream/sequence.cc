@@ -23,16 +23,13 @@ struct Rolled {
 };
 Result<Rolled> rolled(StreamWriter& w, ValueId x, const Flow& flow, int64_t batch) {
   const TensorType one{DType::kI64, {1}, nullptr}, line{DType::kI64, {Dim()}, nullptr};
-  PINNACE_ASSIGN(const ValueId seen, w.seen(flow.up, flow.down));
   PINNACE_ASSIGN(const ValueId count, w.chunk(flow.up, flow.down));
-  PINNACE_ASSIGN(const ValueId delay, w.ints({flow.delay}));
   PINNACE_ASSIGN(const ValueId zero, w.ints({0}));
-  PINNACE_ASSIGN(const ValueId step, w.ints({1}));
-  ValueId early = w.add("sub", "early", {delay, seen}, one);
-  early = w.add("max", "early", {early, zero}, one);
-  early = w.add("min", "early", {early, count}, one);
+  PINNACE_ASSIGN(ValueId early, w.early(flow));
+  early = w.add("max", "early_left", {early, zero}, one);
+  early = w.add("min", "early_here", {early, count}, one);
   const ValueId left = w.add("sub", "left", {count, early}, one);
-  const ValueId range = w.add("range", "range", {zero, count, step}, line);
+  PINNACE_ASSIGN(const ValueId range, w.within(flow.up, flow.down));
   const auto turned = [&](ValueId by) {
     const ValueId sum = w.add("add", "turn", {range, by}, line);
     return w.add("mod", "turned", {sum, count}, line);
@@ -243,11 +240,13 @@ Result<StreamStep> stream_range(StreamReader& reader, const Node& node) {
   StreamStep step;
   step.outputs = {out};
   step.write = [&node, out, by, first = static_cast<int64_t>(*start)](StreamWriter& w, const Needed&) -> Status {
-    PINNACE_ASSIGN(ValueId id, w.places(out.up, out.down));
+    PINNACE_ASSIGN(ValueId id, w.within(out.up, out.down));
     const TensorType line{DType::kI64, {Dim()}, nullptr};
     // What finish() feeds has no places of its own: a table may end with the last element.
-    PINNACE_ASSIGN(const ValueId last, w.last_place(out));
+    PINNACE_ASSIGN(const ValueId last, w.last_within(out));
     id = w.add("min", "place", {id, last}, line);
+    PINNACE_ASSIGN(const ValueId seen, w.seen(out.up, out.down));
+    id = w.add("add", "places", {id, seen}, line);
     if (by != 1) {
       PINNACE_ASSIGN(const ValueId factor, w.ints({by}));
       id = w.add("mul", "steps", {id, factor}, line);

@@ -41,13 +41,14 @@ struct Streamed {
 
 /// Chunks' outputs joined are S with S[L:] = Y[: len - L] and S[:L] = 0 for the whole graph's output Y, where L is
 /// latency * up / down. The graph has two more states where an operator pads a value that lags behind, and where it
-/// counts elements: `<input>.seen`, how many there were, and `<input>.end`, how many there are, kEndUnknown at first.
+/// counts elements: `<input>.seen`, how many there were, kMostSeen at most; and `<input>.open`, 1 until the input has
+/// ended and 0 in the run that brings out what is left.
 ///
 /// kInvalidArgument: there is no such input or axis, or its size is fixed. kConversion: in nodes() every node whose
 /// result needs what is not there yet, or that has no rule, with the reason.
 Result<Streamed> stream_graph(const Graph& whole, std::span<const StreamRequest> streams, const OpTable& ops);
 
-/// More elements than any stream has, of which sizes can be computed without overflow.
-inline constexpr int64_t kEndUnknown = int64_t{1} << 50;
+/// As far as elements are counted, which no chunk reaches: fits 32 bits, which some devices have.
+inline constexpr int64_t kMostSeen = int64_t{1} << 30;
 
 }  // namespace pinnace

@@ -154,15 +154,15 @@ Result<ValueId> StreamWriter::masked(ValueId id, const Flow& flow, bool before, 
   if (!before && !after) return id;
   const std::tuple key{id, before ? flow.delay : -1, after ? flow.more + flow.delay : INT64_MAX, value};
   if (const auto found = masked_.find(key); found != masked_.end()) return found->second;
-  PINNACE_ASSIGN(const ValueId place, places(flow.up, flow.down));
+  PINNACE_ASSIGN(const ValueId place, within(flow.up, flow.down));
   const TensorType line{DType::kBool, {Dim()}, nullptr};
   ValueId inside = kNoValue;
   if (before) {
-    PINNACE_ASSIGN(const ValueId first, ints({flow.delay}));
+    PINNACE_ASSIGN(const ValueId first, early(flow));
     inside = add("greater_or_equal", "begun", {place, first}, line);
   }
   if (after) {
-    PINNACE_ASSIGN(const ValueId last, last_place(flow));
+    PINNACE_ASSIGN(const ValueId last, last_within(flow));
     const ValueId not_over = add("less_or_equal", "not_over", {place, last}, line);
     inside = inside == kNoValue ? not_over : add("and", "inside", {inside, not_over}, line);
   }
@@ -217,7 +217,9 @@ Result<ValueId> StreamWriter::seen(int64_t up, int64_t down) {
     const TensorType one{DType::kI64, {1}, nullptr};
     PINNACE_ASSIGN(seen_, state(str_cat(stream_, ".seen"), one, [](int64_t) { return 0; }));
     PINNACE_ASSIGN(const ValueId now, chunk(1, 1));
-    set_next(seen_, add("add", "seen", {seen_, now}, one));
+    const ValueId next = add("add", "seen", {seen_, now}, one);
+    PINNACE_ASSIGN(const ValueId most, ints({kMostSeen}));
+    set_next(seen_, add("min", "most_seen", {next, most}, one));
   }
   const std::pair key{up, down};
   if (const auto found = counts_.find(key); found != counts_.end()) return found->second;
@@ -226,33 +228,38 @@ Result<ValueId> StreamWriter::seen(int64_t up, int64_t down) {
   return id;
 }
 
-Result<ValueId> StreamWriter::places(int64_t up, int64_t down) {
+Result<ValueId> StreamWriter::within(int64_t up, int64_t down) {
   const std::pair key{up, down};
-  if (const auto found = places_.find(key); found != places_.end()) return found->second;
+  if (const auto found = within_.find(key); found != within_.end()) return found->second;
   PINNACE_ASSIGN(const ValueId count, chunk(up, down));
-  PINNACE_ASSIGN(const ValueId first, seen(up, down));
   PINNACE_ASSIGN(const ValueId zero, ints({0}));
   PINNACE_ASSIGN(const ValueId one, ints({1}));
-  const TensorType line{DType::kI64, {Dim()}, nullptr};
-  const ValueId range = add("range", "range", {zero, count, one}, line);
-  const ValueId id = add("add", "places", {range, first}, line);
-  places_.emplace(key, id);
+  const ValueId id = add("range", "within", {zero, count, one}, TensorType{DType::kI64, {Dim()}, nullptr});
+  within_.emplace(key, id);
   return id;
 }
 
-Result<ValueId> StreamWriter::end() {
-  if (end_ == kNoValue) {
-    PINNACE_ASSIGN(end_, state(str_cat(stream_, ".end"), TensorType{DType::kI64, {1}, nullptr},
-                               [](int64_t) { return static_cast<double>(kEndUnknown); }));
-  }
-  return end_;
+Result<ValueId> StreamWriter::early(const Flow& flow) {
+  // No more of the elements seen than matter, so that their product with the rate fits 32 bits, which some devices
+  // have.
+  const TensorType one{DType::kI64, {1}, nullptr};
+  PINNACE_ASSIGN(const ValueId all, seen(1, 1));
+  PINNACE_ASSIGN(const ValueId enough, ints({ceil_div(flow.delay, flow.up) * flow.down}));
+  PINNACE_ASSIGN(const ValueId count, scaled(add("min", "seen_enough", {all, enough}, one), flow.up, flow.down));
+  PINNACE_ASSIGN(const ValueId delay, ints({flow.delay}));
+  return add("sub", "early", {delay, count}, one);
 }
 
-Result<ValueId> StreamWriter::last_place(const Flow& flow) {
-  PINNACE_ASSIGN(const ValueId all, end());
-  PINNACE_ASSIGN(const ValueId count, scaled(all, flow.up, flow.down));
+Result<ValueId> StreamWriter::last_within(const Flow& flow) {
+  const TensorType one{DType::kI64, {1}, nullptr};
+  if (far_ == kNoValue) {
+    PINNACE_ASSIGN(const ValueId open, state(str_cat(stream_, ".open"), one, [](int64_t) { return 1; }));
+    PINNACE_ASSIGN(const ValueId most, ints({kMostSeen}));
+    far_ = add("mul", "far", {open, most}, one);
+  }
+  // When the input has ended, the chunk begins with the first element that is none of it.
   PINNACE_ASSIGN(const ValueId shift, ints({flow.more + flow.delay - 1}));
-  return add("add", "last", {count, shift}, TensorType{DType::kI64, {1}, nullptr});
+  return add("add", "last", {far_, shift}, one);
 }
 
 }  // namespace pinnace

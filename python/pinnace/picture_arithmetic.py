@@ -58,7 +58,7 @@ class PictureArithmetic:
         how = self.how
         order, channels = how["input"], _CHANNELS[how["input"]]
         if how["row_stride"] or how["cut_last_row"]:
-            rows = self._rows(given, how["height"], how["width"] * channels, how["row_stride"])
+            rows = self._rows(how["name"], given, how["height"], how["width"] * channels, how["row_stride"])
             pixels = rows.reshape(1, rows.shape[0], how["width"], channels).transpose(0, 3, 1, 2)
         else:
             if given.ndim not in (3, 4):
@@ -71,25 +71,28 @@ class PictureArithmetic:
                 raise self._refuse(f"the picture is {given.shape}, which is not {how['input']} of {wanted[1:]}")
         return order.removesuffix("a") if channels == 4 else order, pixels[:, :3]
 
-    def _rows(self, plane: Array, rows: int, used: int, stride: int) -> Array:
-        """[rows, used]; an open number of rows is the plane's."""
+    def _rows(self, name: str, plane: Array, rows: int, used: int, stride: int) -> Array:
+        """[rows, used]; an open number of rows is the plane's. name: of the plane."""
         if not self.how["cut_last_row"]:
             whole = plane.shape[0] if rows == _OPEN else rows
             wide = plane.shape[-1] if stride == _OPEN else stride or used
             if plane.shape != (whole, wide) or wide < used:
-                raise self._refuse(f"a plane is {plane.shape}, must be {(whole, wide)} with {used} bytes of pixels")
+                raise self._refuse(
+                    f"{name} is {plane.shape}, must be {(whole, max(wide, used))}, {used} bytes of pixels a row"
+                )
             return plane[:, :used]
         pitch = stride or used
         if stride == _OPEN and rows > 1:
             pitch = (plane.size - used) // (rows - 1)
         if plane.ndim != 1 or plane.size != (rows - 1) * pitch + used or pitch < used:
-            raise self._refuse(f"a plane of {plane.shape} bytes cannot be {rows} rows that end with {used}")
+            raise self._refuse(f"{name} of {plane.shape} bytes cannot be {rows} rows, the last of {used} bytes")
         return plane[np.arange(rows)[:, None] * pitch + np.arange(used)]
 
     def _from_luma_and_chroma(self, planes: Sequence[Array]) -> tuple[str, Array]:
         how = self.how
         height, width = (how[side] for side in ("height", "width"))
-        luma = self._rows(planes[0], height, planes[0].shape[-1] if width == _OPEN else width, how["row_stride"])
+        used = planes[0].shape[-1] if width == _OPEN else width
+        luma = self._rows(f"{how['name']}.y", planes[0], height, used, how["row_stride"])
         height, width = luma.shape
         red, blue, limited = _MATRICES[how["matrix"]]
         black, luma_range, chroma_range = (16, 219, 224) if limited else (0, 255, 255)
@@ -113,9 +116,11 @@ class PictureArithmetic:
         rows, columns, stride = -(-height // 2), -(-width // 2), how["chroma_row_stride"]
         if how["input"] == "i420":
             step = how["pixel_stride"]
-            u, v = (self._rows(plane, rows, step * (columns - 1) + 1, stride)[:, ::step] for plane in planes)
+            used = step * (columns - 1) + 1
+            named = zip("uv", planes, strict=True)
+            u, v = (self._rows(f"{how['name']}.{x}", plane, rows, used, stride)[:, ::step] for x, plane in named)
             return u, v
-        both = self._rows(planes[0], rows, 2 * columns, stride)
+        both = self._rows(f"{how['name']}.uv", planes[0], rows, 2 * columns, stride)
         first, second = both[:, 0::2], both[:, 1::2]
         return (second, first) if how["input"] == "nv21" else (first, second)
 

@@ -15,6 +15,16 @@ from pinnace.types import Array, Dim, TensorSpec
 
 _OPEN, _DENSE = -1, 0  # as C++'s Preprocessing has them
 _PLANES = ("nv21", "nv12", "i420")
+# What errors of C++ name, by the arguments of preprocess().
+_ARGUMENTS = {
+    "crop_to_aspect": "crop 'aspect'",
+    "crop_box": "crop",
+    "crop_size": "crop",
+    "crop_ratio": "crop",
+    "cut_last_row": "rows 'cut'",
+    "height and width:": "picture:",
+    "kDense or kOpen": "None or 'open'",
+}
 
 
 @dataclass(frozen=True)
@@ -48,7 +58,13 @@ class Preprocessing:
 
     def __post_init__(self) -> None:
         """Refuses what has no meaning: InvalidArgument."""
-        _core.describe_preprocessing(core_fields(self))
+        try:
+            _core.describe_preprocessing(core_fields(self))
+        except _core.InvalidArgument as error:
+            said = str(error)
+            for name, argument in _ARGUMENTS.items():
+                said = said.replace(name, argument)
+            raise _core.InvalidArgument(said) from None
 
     def __str__(self) -> str:
         """All that it says, on one line."""
@@ -67,7 +83,8 @@ class Preprocessing:
 
         picture  uint8: the array, or a dict of the planes by `input_names`.
 
-        InvalidArgument: the planes are others, or not of the sizes that the description says.
+        InvalidArgument: the names of planes are not those of `input_names`, or a plane has not the size that the
+        description says.
         """
         planes = dict(picture) if isinstance(picture, Mapping) else {self.name: picture}
         if list(planes) != self.input_names and set(planes) != set(self.input_names):

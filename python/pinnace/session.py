@@ -465,8 +465,8 @@ class Session:
     def restore_state(self, state: bytes) -> None:
         """Goes on where save_state() was called.
 
-        CorruptFile: `state` is damaged, or nothing that save_state() gave. InvalidArgument: it is another program's,
-        for which weights count and metadata and payloads do not, or no bytes. Unsupported: a newer version of pinnace
+        CorruptFile: `state` is damaged, or nothing that save_state() gave. InvalidArgument: it is of a program with
+        another graph or other weights (metadata may differ), or not bytes. Unsupported: a newer version of pinnace
         saved it. Nothing was changed then.
         """
         if not isinstance(state, bytes | bytearray | memoryview):

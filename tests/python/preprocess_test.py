@@ -373,8 +373,12 @@ def test_open_sizes_build_and_say_what_does_not_fit(rng: np.random.Generator) ->
     y = rng.integers(0, 256, (21, 23)).astype(np.uint8)
     right = {"image.y": y, "image.uv": rng.integers(0, 256, (11, 24)).astype(np.uint8)}
     assert session.run(right)["conv2d"].shape == (1, 2, 21, 23)
-    with pytest.raises(pn.InvalidArgument, match="image/uv_pairs"):
-        session.run({"image.y": y, "image.uv": np.zeros((10, 24), np.uint8)})
+    # The third has as many bytes as a right one.
+    for shape, side in (((10, 24), "height"), ((11, 22), "width"), ((24, 11 + 1), "width"), ((22, 12), "width")):
+        with pytest.raises(pn.InvalidArgument, match=f"uv_{side}_must_fit_y"):
+            session.run({"image.y": y, "image.uv": np.zeros(shape, np.uint8)})
+        with pytest.raises(pn.InvalidArgument, match=r"image.uv is \(.*, must be \(11, 24\), 24 bytes of pixels a row"):
+            pn.preprocess(input="nv21").run({"image.y": y, "image.uv": np.zeros(shape, np.uint8)})
     with pytest.raises(pn.InvalidArgument, match=r"image\.uv"):
         session.run({"image.y": y, "image.uv": np.zeros((11, 23), np.uint8)})
 
@@ -471,7 +475,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"input_layout": "hwc"}, "input_layout must be nhwc or nchw, is 'hwc'"),
     ({"input": "nv21", "input_layout": "nchw"}, "input_layout is of pictures without planes, not of nv21"),
     ({"picture": (4,)}, r"picture must have 2 numbers, is \(4,\)"),
-    ({"picture": (4, 70000)}, "height and width: a side is 1 to 65536, is 70000"),
+    ({"picture": (4, 70000)}, "picture: a side is 1 to 65536, is 70000"),
     ({"row_stride": 64}, "row_stride with gaps needs a known width"),
     ({"row_stride": 3, "picture": (4, 4)}, "row_stride is at least a row of 12 bytes, is 3"),
     ({"row_stride": 0, "picture": (4, 4)}, "row_stride must be a positive number of bytes, 'open' or None, is 0"),
@@ -489,14 +493,14 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"input": "i420", "pixel_stride": 3}, "pixel_stride is 1 or 2 for i420, is 3"),
     ({"input": "i420", "pixel_stride": 2}, "pixel_stride 2 needs a chroma_row_stride"),
     ({"rows": "some"}, "rows must be 'whole' or 'cut', is 'some'"),
-    ({"rows": "cut"}, "cut_last_row needs a known height and width"),
+    ({"rows": "cut"}, "rows 'cut' needs a known height and width"),
     ({"matrix": "bt2020"}, "matrix must be bt601_full, bt601 or bt709, is 'bt2020'"),
     ({"crop": "middle"}, "crop must be .* is 'middle'"),
     ({"crop": (1, 2, 3)}, r"crop must have 2 or 4 numbers, is \(1, 2, 3\)"),
-    ({"crop": (-1, 0, 3, 3)}, "crop_box begins at 0 to 65536, top is -1"),
-    ({"crop": 0.0}, "crop_ratio is at least 0.0001 and at most 1, is 0"),
-    ({"crop": 1.5}, "crop_ratio is at least 0.0001 and at most 1, is 1.5"),
-    ({"crop": "aspect"}, "crop_to_aspect takes the ratio of size's height and width, size has 0 numbers"),
+    ({"crop": (-1, 0, 3, 3)}, "crop begins at 0 to 65536, top is -1"),
+    ({"crop": 0.0}, "crop is at least 0.0001 and at most 1, is 0"),
+    ({"crop": 1.5}, "crop is at least 0.0001 and at most 1, is 1.5"),
+    ({"crop": "aspect"}, "crop 'aspect' takes the ratio of size's height and width, size has 0 numbers"),
     ({"resize": "cubic"}, "resize must be bilinear, nearest or nearest_exact, is 'cubic'"),
     ({"antialias": 1}, "antialias must be True or False, is 1"),
     ({"center_crop": 5}, "center_crop cuts what was resized, size is not given"),

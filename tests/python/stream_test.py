@@ -170,10 +170,10 @@ def test_finish_begins_another_stream() -> None:
 def test_a_causal_network_has_no_masks_and_no_counter() -> None:
     for name in ("tcn", "causal_wave", "gru"):
         program, _, _ = built(name)
-        assert not [s for s in program.states if s.endswith((".seen", ".end"))], name
+        assert not [s for s in program.states if s.endswith((".seen", ".open"))], name
         assert not [n for n in program.nodes if n.op == "where"], name
     program, _, _ = built("wave")
-    assert {"x.seen", "x.end"} <= set(program.states)
+    assert {"x.seen", "x.open"} <= set(program.states)
 
 
 def test_sizes_of_chunks_are_checked() -> None:
@@ -271,3 +271,22 @@ def test_splits_cover_every_element() -> None:
         for _, sizes in splits(count * 4, 4):
             assert sum(sizes) == count * 4
             assert all(size > 0 and size % 4 == 0 for size in sizes)
+
+
+@pytest.mark.parametrize("target", [d.target for d in pn.devices() if d.available and d.target != "cpu"])
+def test_networks_that_look_ahead_run_on_devices_of_32_bits(target: str) -> None:
+    module, x = seeded(NETWORKS["wave"])
+    program = pn.load(module, (x,), stream={"x": 2}).build([target])
+    said = program.metadata.verified_on[target]
+    ran, nodes = map(int, re.search(r"(\d+) of (\d+) nodes ran there", said).groups())  # type: ignore[union-attr]
+    assert said.startswith("yes"), said
+    assert ran > nodes / 2, said
+
+
+def test_compare_takes_another_stream_alone() -> None:
+    module, x = seeded(NETWORKS["wave"])
+    program = pn.load(module, (x,), stream={"x": 2}).build()
+    chunk = {"x": x[:, :, :16]}
+    assert pn.compare(program, program, chunk).ok
+    with pytest.raises(pn.InvalidArgument, match="takes \\['x'\\] in chunks"):
+        pn.compare(program, module, chunk)

@@ -217,9 +217,10 @@ def compare(
                inputs are divided, the result is the same. A target that a worker lacks is among `unavailable`.
 
     A wrong number is a row, not an exception. Unsupported: none of the targets can run here; those that cannot are
-    listed in `unavailable` otherwise. InvalidArgument: no inputs, no such precision, a tolerance that is negative, NaN,
-    1 or more, 0 for floats or for a dtype that does not exist, a reference that cannot be run on the inputs or cannot
-    be pickled, or a client that is none or is closed. DeviceLost: workers died.
+    listed in `unavailable` otherwise. InvalidArgument: no inputs, a program for chunks with a reference for the whole,
+    no such precision, a tolerance that is negative, NaN, 1 or more, 0 for floats or for a dtype that does not exist, a
+    reference that cannot be run on the inputs or cannot be pickled, or a client that is none or is closed. DeviceLost:
+    workers died.
     """
     check_client(client)
     cluster = None if client is None else Cluster(client)
@@ -230,11 +231,23 @@ def compare(
         if cluster is None:
             feeds = _feeds(inputs)
             opened = opened or Program.open(program)  # type: ignore[arg-type]
+            _check_streams(opened, reference)
             part = _compared_here(opened, reference, feeds, columns, bounds)
         else:
             opened = opened or Program.open(program)  # type: ignore[arg-type]
+            _check_streams(opened, reference)
             part = compared_on(cluster, opened, reference, inputs, columns, bounds)
         return _comparison(part, opened, program, reference, columns, targets, precision, bounds, client)
+
+
+def _check_streams(program: Program, reference: Any) -> None:
+    """InvalidArgument: the program takes chunks, and what it is to be held against takes the whole."""
+    file = isinstance(reference, str | PathLike) and str(reference).endswith(".pnc")
+    if program.stream and not file and not (isinstance(reference, Program) and reference.stream):
+        raise _core.InvalidArgument(
+            f"compare: the program takes {list(program.stream)} in chunks, and its outputs lag behind: build() holds "
+            "chunks against the whole, compare() takes another program for the same chunks as the reference"
+        )
 
 
 def _columns(targets: str | Sequence[str], precision: str | Sequence[str]) -> dict[str, tuple[str, str]]:
