@@ -10,6 +10,7 @@ Result<StreamStep> stream_behind_axis(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_channelwise(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_concat(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_cum_sum(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_einsum(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_elementwise(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_gather(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_one_axis(StreamReader& reader, const Node& node);

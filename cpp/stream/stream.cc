@@ -24,15 +24,16 @@ namespace {
 class Streaming {
  public:
   Streaming(const Graph& whole, std::span<const StreamRequest> streams, const OpTable& ops)
-      : whole_(whole),
+      : whole_(whole.clone()),
         streams_(streams),
-        reader_(whole, ops),
+        reader_(whole_, ops),
         steps_(whole.nodes.size()),
         needed_(whole.values.size()),
         written_needs_(whole.nodes.size()) {}
 
   Result<Streamed> run() {
     PINNACE_TRY(find_inputs());
+    fix_sizes(whole_, symbol_, reader_.ops());
     PINNACE_TRY(analyse());
     find_needs();
     find_latency();
@@ -56,7 +57,7 @@ class Streaming {
   }
   bool is_bad(ValueId id) const { return std::find(bad_.begin(), bad_.end(), id) != bad_.end(); }
 
-  const Graph& whole_;
+  Graph whole_;  ///< a copy, whose sizes are fixed where they do not depend on time
   std::span<const StreamRequest> streams_;
   StreamReader reader_;
   std::vector<std::optional<StreamStep>> steps_;

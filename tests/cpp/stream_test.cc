@@ -258,6 +258,32 @@ TEST(Stream, MovesFramesAndOtherAxes) {
        2, 33, 1);
 }
 
+TEST(Stream, EinsumKeepsTheLetterOfTime) {
+  const std::string w = weights("w", {2, 3, 2}, 4);
+  hold(graph(weights("v", {2, 3}, 5) + "%y = einsum(%x, %v) {equation=\"bct, cd -> bdt\"}"), 2, 30, 1);
+  hold(graph(weights("v", {2, 3}, 5) + "%y = einsum(%v, %x) {equation=\"cd,bct\"}"), 2, 30, 1);  // -> bdt
+  hold(graph(w + "%y = einsum(%x, %w) {equation=\"btgi,gih->btgh\"}", "1,t,2,3"), 1, 30, 1);
+  hold(graph(weights("k", {2, 2, 3}, 6) + "%h = conv(%x, %k) {pads=[1,1]} " +
+             "%y = einsum(%x, %h) {equation=\"bct,bdt->bcdt\"}"),
+       2, 30, 1);  // a delay line
+  hold(graph("const %v : f32[2,1] = {0.5,2} %y = einsum(%x, %v) {equation=\"bct,ct->tc\"}"), 2, 30, 1);
+}
+
+TEST(Stream, ComputedShapesLeaveTimeAloneOpen) {
+  // [1, t, 4, 3] as [shape[:2], -1], the form in which flatten(2) is exported, then as groups again.
+  const std::string shape = "%s = shape(%x) {end=2} ";
+  hold(graph(shape + ints("m", {-1}) + "%r = concat(%s, %m) {axis=0} %y = reshape(%x, %r)", "1,t,4,3"), 1, 30, 1);
+  hold(graph(shape + ints("m", {-1}) + ints("g", {2, -1}) +
+                 "%r = concat(%s, %m) {axis=0} %a = reshape(%x, %r) %e = exp(%a) %u = concat(%s, %g) {axis=0} "
+                 "%y = reshape(%e, %u)",
+             "1,t,4,3"),
+       1, 30, 1);
+  hold(graph(weights("k", {2, 2, 3}, 6) + ints("m", {-1}) +
+             "%h = conv(%x, %k) {strides=[2]} %t = transpose(%h) {perm=[2,0,1]} %s = shape(%t) {end=1} "
+             "%r = concat(%s, %m) {axis=0} %y = reshape(%t, %r)"),
+       2, 30, 1);
+}
+
 TEST(Stream, CellsCarryTheirStates) {
   const std::string lstm = weights("w", {1, 12, 2}, 8) + weights("r", {1, 12, 3}, 9) + weights("b", {1, 24}, 10);
   const std::string gru = weights("w", {1, 9, 2}, 8) + weights("r", {1, 9, 3}, 9) + weights("b", {1, 18}, 10);
@@ -352,6 +378,9 @@ TEST(Stream, RefusesWhatNeedsTheFuture) {
           "last one", "t,1,2", 0);
   refused("%n = shape(%x) {start=2} %f = cast(%n) {to=\"f32\"} %y = div(%x, %f)", "number of elements");
   refused("%z = transpose(%x) {perm=[0,2,1]} %y = mat_mul(%x, %z)", "along time");
+  refused("%y = einsum(%x) {equation=\"bct->bc\"}", "along time");
+  refused("%y = einsum(%x, %x) {equation=\"bct,bcs->bts\"}", "every other");
+  refused("%y = einsum(%x) {equation=\"...t->t...\"}", "dots");
 }
 
 }  // namespace
