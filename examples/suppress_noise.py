@@ -24,7 +24,6 @@ from typing import Any
 import numpy as np
 import onnx
 import onnx.compose
-import onnxruntime
 import pinnace as pn
 
 RATE = 48000
@@ -71,6 +70,9 @@ def joined_networks() -> onnx.ModelProto:
     results = [o for o in joined.graph.output if o.name in ("m", "coefs", "lsnr")]
     del joined.graph.output[:]
     joined.graph.output.extend(results)
+    nodes = [part for n in joined.graph.node for part in (grouped_product(n) if n.op_type == "Einsum" else [n])]
+    del joined.graph.node[:]
+    joined.graph.node.extend(nodes)
     return joined
 
 
@@ -79,45 +81,14 @@ def private_names(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
     return onnx.compose.add_prefix(model, f"{prefix}.", rename_inputs=False, rename_outputs=False)
 
 
-def streamable(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The same where what load(stream=...) has no rule for is written as other nodes: einsum, a product of matrices for
-    each group here, and shapes that the exported files compute.
-    """
-    nodes = [
-        part for node in model.graph.node for part in (grouped_product(node) if node.op_type == "Einsum" else [node])
-    ]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    two, three = (reshaped_sizes(model, frames) for frames in (2, 3))
-    for node in model.graph.node:
-        if (y := node.output[0]) in two:
-            sizes = np.array([a if a == b else -1 for a, b in zip(two[y], three[y], strict=True)], np.int64)
-            model.graph.initializer.append(onnx.numpy_helper.from_array(sizes, f"{y}.sizes"))
-            node.input[1] = f"{y}.sizes"
-    return model
-
-
 def grouped_product(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """einsum btgi,gih->btgh: each group's row times its matrix."""
+    """einsum btgi,gih->btgh, which runs by reference code, as matrices: each group's row times its own."""
     (x, weights), (y,) = node.input, node.output
     return [
         onnx.helper.make_node("Unsqueeze", [x], [f"{y}.row"], name=f"{node.name}.row", axes=[3]),
         onnx.helper.make_node("MatMul", [f"{y}.row", weights], [f"{y}.product"], name=node.name),
         onnx.helper.make_node("Squeeze", [f"{y}.product"], [y], name=f"{node.name}.group", axes=[3]),
     ]
-
-
-def reshaped_sizes(model: onnx.ModelProto, frames: int) -> dict[str, tuple[int, ...]]:
-    """What every reshape of a value gives for that many frames."""
-    shown = onnx.ModelProto()
-    shown.CopyFrom(model)
-    del shown.graph.output[:]
-    names = [node.output[0] for node in model.graph.node if node.op_type == "Reshape"]
-    shown.graph.output.extend(onnx.ValueInfoProto(name=name) for name in names)
-    session = onnxruntime.InferenceSession(shown.SerializeToString(), providers=["CPUExecutionProvider"])
-    features = {i.name: np.zeros((*i.shape[:2], frames, i.shape[3]), np.float32) for i in session.get_inputs()}
-    made = zip(names, session.run(names, features), strict=True)
-    return {name: value.shape for name, value in made if value.ndim > 2}
 
 
 def suppressor_program(**options: Any) -> pn.Program:
@@ -127,7 +98,7 @@ def suppressor_program(**options: Any) -> pn.Program:
     """
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "networks.onnx"
-        onnx.save(streamable(joined_networks()), path)
+        onnx.save(joined_networks(), path)
         return pn.load(path, stream={"feat_erb": 2, "feat_spec": 2}).build(**options)
 
 
