@@ -239,7 +239,8 @@ def by_input(preprocess: Any, names: Sequence[str]) -> dict[str, Preprocessing]:
     """
     if isinstance(preprocess, Preprocessing):
         return {"": preprocess}
-    if not isinstance(preprocess, Mapping) or not all(isinstance(p, Preprocessing) for p in preprocess.values()):
+    described = isinstance(preprocess, Mapping) and all(isinstance(p, Preprocessing) for p in preprocess.values())
+    if not described or not preprocess:
         raise _core.InvalidArgument(
             f"preprocess must be what pn.preprocess() gives, or a dict input name -> such, is {preprocess!r:.200}"
         )

@@ -327,6 +327,7 @@ def test_accuracies_of_quantised_models() -> None:
     assert quantize_cases.agreement("digits_cnn", np.eye(4), np.array([0, 1, 2, 0])) == 0.75
 
 
+@pytest.mark.rotating
 def test_a_quantiser_is_measured(tmp_path: Path) -> None:
     """All of one case in small: written, quantised, run, timed."""
     environment = os.environ | {"PINNACE_BENCH_FOLDER": str(tmp_path), "PYTHONPATH": str(ROOT / "python")}

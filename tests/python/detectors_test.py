@@ -209,6 +209,7 @@ def reordered(found: dict[str, Tensor]) -> dict[str, Tensor]:
     return {key: value.flip(0) for key, value in found.items()}
 
 
+@pytest.mark.rotating
 def test_changed_detections_are_found() -> None:
     model = detectors.detector("ssdlite")
     program = pn.load(model, [detectors.photographs()[0]], dynamic_shapes=OPEN).build(verify=False)

@@ -545,7 +545,7 @@ def test_descriptions_that_do_not_fit_the_model(shape: tuple[Any, ...], given: d
 
 def test_what_is_no_description() -> None:
     model = identity(1, 3, 8, 8)
-    for wrong in ("nv21", {"x": "nv21"}, 5):
+    for wrong in ("nv21", {"x": "nv21"}, 5, {}):
         with pytest.raises(pn.InvalidArgument, match=r"preprocess must be what pn\.preprocess\(\) gives"):
             model.preprocessed(wrong)  # type: ignore[arg-type]
     with pytest.raises(pn.InvalidArgument, match="preprocessing has no field 'sise'"):

@@ -25,7 +25,7 @@ def stream_axes(stream: Any) -> dict[str, int]:
 
 def open_time(arguments: Mapping[str, Any], streams: Mapping[str, int], refusals: Sequence[str] = ()) -> Any:
     """dynamic_shapes of a module with the streams' axes open, at sizes that torch suggested when refusing others; None
-    where a stream is no argument by itself.
+    where a stream is no argument by itself. InvalidArgument: an argument has no such axis.
     """
     if not set(streams) <= set(arguments):
         return None
@@ -35,6 +35,8 @@ def open_time(arguments: Mapping[str, Any], streams: Mapping[str, int], refusals
     shapes: dict[str, Any] = dict.fromkeys(arguments)
     for argument, axis in streams.items():
         rank = getattr(arguments[argument], "ndim", 0)
+        if not -rank <= axis < rank:
+            raise _core.InvalidArgument(f"stream: {argument!r} has {rank} dimensions, its axis of time is {axis}")
         time = Dim(name, -(-least // multiple) * multiple, multiple_of=multiple)
         shapes[argument] = {axis + rank if axis < 0 else axis: time}
     return shapes
