@@ -190,7 +190,7 @@ Result<ValueId> PictureSource::chroma_of(const Picture& p, const std::string& of
     pixels.push_back(both);
     halves.push_back(both);
   }
-  const auto plane = [&](std::string suffix, const std::string& what, int64_t step) -> Result<ValueId> {
+  const auto plane = [&](const std::string& suffix, const std::string& what, int64_t step) -> Result<ValueId> {
     const std::string key = suffix.substr(1);
     const bool pairs = form_.interleaved;
     const Dim high = rows.known() ? rows : open(key + ".height", 1);

@@ -136,7 +136,7 @@ class Preprocessor {
     for (int i = 0; i < 2; ++i) {
       Dim& side = sides_[i];
       const int64_t least = least_side(how_, static_cast<size_t>(i));
-      const Dim model = model_input().type.shape[static_cast<size_t>(row_ + i)];
+      const Dim model = model_input().type.shape[static_cast<size_t>(row_) + static_cast<size_t>(i)];
       if (given[i] != Preprocessing::kOpen) {
         side = given[i];
         if (!changed) PINNACE_TRY(fix(row_ + i, given[i]));

@@ -479,7 +479,7 @@ Result<std::vector<int64_t>> Session::finish(std::span<const Tensor> inputs, con
     };
     if (end.tail) {
       set_open(0);
-      if (const Status status = data_->run_logged(end.inputs, {}, options); !status.ok()) {
+      if (Status status = data_->run_logged(end.inputs, {}, options); !status.ok()) {
         set_open(1);
         return status;
       }

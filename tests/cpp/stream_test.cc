@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "base/text.h"
 #include "cpp/text_program.h"
 
 namespace pinnace::testing {
@@ -292,8 +293,8 @@ TEST(Stream, CellsCarryTheirStates) {
   for (const char* layout : {"0", "1"}) {
     const bool first = *layout == '1';
     const std::string shape = first ? "2,t,2" : "t,2,2", attrs = "{hidden_size=3, layout=" + std::string(layout) + "}";
-    hold(graph(lstm + "%y, %p, %q = lstm(%x, %w, %r, %b) " + attrs, shape), first ? 1 : 0, 20, 1);
-    hold(graph(gru + "%y, %p = gru(%x, %w, %r, %b) " + attrs, shape), first ? 1 : 0, 20, 1);
+    hold(graph(str_cat(lstm, "%y, %p, %q = lstm(%x, %w, %r, %b) ", attrs), shape), first ? 1 : 0, 20, 1);
+    hold(graph(str_cat(gru, "%y, %p = gru(%x, %w, %r, %b) ", attrs), shape), first ? 1 : 0, 20, 1);
   }
   EXPECT_EQ(hold(graph(lstm + ahead + "%y, %p, %q = lstm(%t, %w, %r, %b) {hidden_size=3}"), 2, 20, 1), 1);
   EXPECT_EQ(hold(graph(gru + ahead + "%y, %p = gru(%t, %w, %r, %b) {hidden_size=3}"), 2, 20, 1), 1);
@@ -327,27 +328,27 @@ TEST(Stream, RandomStacks) {
         const int kernel = 1 + below(4), dilation = 1 + below(2), stride = kind == 2 ? 2 : 1;
         const int span = (kernel - 1) * dilation, left = below(span + 1);
         text += weights("w" + n, {2, 2, kernel}, random()) + weights("b" + n, {2}, random());
-        text += "%" + next + " = conv(%" + at + ", %w" + n + ", %b" + n + ") {dilations=[" + std::to_string(dilation) +
-                "], pads=[" + std::to_string(left) + "," + std::to_string(span - left) + "], strides=[" +
-                std::to_string(stride) + "]} ";
+        text += str_cat("%", next, " = conv(%", at, ", %w", n, ", %b", n, ") {dilations=[", dilation, "], pads=[", left,
+                        ",", span - left, "], strides=[", stride, "]} ");
       } else if (kind == 3) {
         text += weights("w" + n, {2, 2, 4}, random());
-        text += "%" + next + " = conv_transpose(%" + at + ", %w" + n + ") {pads=[1,1], strides=[2]} ";
+        text += str_cat("%", next, " = conv_transpose(%", at, ", %w", n, ") {pads=[1,1], strides=[2]} ");
       } else if (kind == 4) {
-        text += ints("p" + n, {0, 0, below(4), 0, 0, below(3)}) + "const %c" + n + " : f32[] = {0.25} ";
-        text += "%" + next + " = pad(%" + at + ", %p" + n + ", %c" + n + ") ";
+        text += str_cat(ints("p" + n, {0, 0, below(4), 0, 0, below(3)}), "const %c", n, " : f32[] = {0.25} ");
+        text += str_cat("%", next, " = pad(%", at, ", %p", n, ", %c", n, ") ");
       } else if (kind == 5) {
-        text += "%" + next + " = " + (below(2) ? "sigmoid" : "relu") + "(%" + at + ") ";
+        text += str_cat("%", next, " = ", below(2) ? "sigmoid" : "relu", "(%", at, ") ");
       } else if (kind == 6) {
         text += ints("s" + n, {below(3)}) + ints("e" + n, {-1 - below(2)}) + ints("a" + n, {2});
-        text += "%" + next + " = slice(%" + at + ", %s" + n + ", %e" + n + ", %a" + n + ") ";
+        text += str_cat("%", next, " = slice(%", at, ", %s", n, ", %e", n, ", %a", n, ") ");
       } else {  // a skip beside a convolution that looks ahead
-        text += weights("w" + n, {2, 2, 3}, random()) + "%k" + n + " = conv(%" + at + ", %w" + n + ") {pads=[1,1]} ";
-        text += "%" + next + " = add(%" + at + ", %k" + n + ") ";
+        text += weights("w" + n, {2, 2, 3}, random());
+        text += str_cat("%k", n, " = conv(%", at, ", %w", n, ") {pads=[1,1]} ");
+        text += str_cat("%", next, " = add(%", at, ", %k", n, ") ");
       }
       at = next;
     }
-    text += "%y = mul(%" + at + ", %" + at + ") ";
+    text += str_cat("%y = mul(%", at, ", %", at, ") ");
     if (hold(graph(text), 2, 64 + below(32), random()) < 0) {
       ADD_FAILURE() << "round " << round;
       return;
