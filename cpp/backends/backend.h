@@ -22,9 +22,9 @@ struct TargetSpec {
   std::string backend;
   std::string variant;
   std::string precision = "fp32";
-  bool automatic = false;      ///< chosen by "auto", not by name: only what pays is to go there
-  bool storing = false;        ///< only the constants are wanted, for a file: no device is asked, nothing will run
-  SharedService service = {};  ///< the application's wishes, checked
+  bool automatic = false;  ///< chosen by "auto", not by name: only what pays is to go there
+  bool storing = false;    ///< only the constants are wanted, for a file: no device is asked, nothing will run
+  Service service = {};    ///< the application's wishes, checked
 };
 
 /// Whether a node can run, and the rule that refuses it if not.
@@ -148,7 +148,7 @@ class Backend {
   /// What such a measurement holds for, device and driver; kUnsupported: why it is not worth one.
   virtual Result<std::string> measured_device(const TargetSpec&) const { return unsupported("it is not measured"); }
   /// What it has no use of in TargetSpec::service, one sentence for placement(); empty: of all that is set, it has.
-  virtual std::string unused(const TargetSpec& target) const { return unused_members(name(), *target.service, {}); }
+  virtual std::string unused(const TargetSpec& target) const { return unused_members(name(), target.service, {}); }
   /// Whether a device that was lost can be opened anew: the runtime then does so once and repeats the run on it.
   virtual bool reopens() const { return false; }
   /// Whether it may take `if` and `loop` as a whole, with their bodies: supports() is then asked for them too.

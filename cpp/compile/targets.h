@@ -26,8 +26,7 @@ inline constexpr std::string_view kAutoFixed = "auto:fixed";
 /// kInvalidArgument: unknown name, with the
 /// list of known ones; kUnsupported: known, but not in this build or not available here, with its reason.
 Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::string_view precision,
-                                                std::span<const Backend* const> extra,
-                                                const SharedService& service = {});
+                                                std::span<const Backend* const> extra, const Service& service = {});
 
 /// The precision "auto" becomes what the back end has as its fastest.
 void settle_precision(const Backend& backend, TargetSpec& spec);

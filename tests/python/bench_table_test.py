@@ -7,8 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,7 +15,8 @@ from typing import Any
 import numpy as np
 import pinnace as pn
 import pytest
-from pinnace import _core, cli
+from command_line import Command
+from pinnace import _core
 from pinnace.cli import bench_table
 from pinnace.cli.bench_table import Cell, Row, Table
 from pinnace.cli.bench_text import markdown_table, table_text
@@ -39,28 +39,12 @@ DOUBLES = """graph "doubles" {
 TARGETS = [device.target for device in pn.devices() if device.available]
 
 
-@dataclass
-class Answer:
-    status: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def pinnace(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., Answer]:
+def pinnace(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Command:
     """The command, on a machine whose processors are cores."""
     monkeypatch.setattr(cores, "together", lambda _: Together(0.97, 0.0))
 
-    def call(*arguments: object) -> Answer:
-        capsys.readouterr()
-        try:
-            status = cli.main([str(a) for a in arguments])
-        except SystemExit as end:
-            status = int(end.code or 0)
-        output = capsys.readouterr()
-        return Answer(status, output.out, output.err)
-
-    return call
+    return Command(capsys)
 
 
 def saved(text: str, path: Path) -> Path:
@@ -79,7 +63,7 @@ def tables_of(text: str) -> list[list[list[str]]]:
     return [[[cell.strip() for cell in line.strip("|").split("|")] for line in block] for block in blocks]
 
 
-def test_tables_of_every_target(pinnace: Callable[..., Answer], net: Path) -> None:
+def test_tables_of_every_target(pinnace: Command, net: Path) -> None:
     answer = pinnace("bench", net, "--table", "--runs", "5")
     assert (answer.status, answer.err) == (0, "")
     latency, normalised, consumption = tables_of(answer.out)
@@ -105,7 +89,7 @@ def test_tables_of_every_target(pinnace: Callable[..., Answer], net: Path) -> No
         assert len({len(line) for line in lines}) == 1 if block.startswith("|") else max(map(len, lines)) <= 120
 
 
-def test_the_table_as_json(pinnace: Callable[..., Answer], net: Path) -> None:
+def test_the_table_as_json(pinnace: Command, net: Path) -> None:
     answer = pinnace("bench", net, "--table", "--json", "--target", "cpu", "--threads", "1,1000", "--runs", "5")
     assert (answer.status, answer.err) == (0, "")
     facts = json.loads(answer.out)
@@ -127,7 +111,7 @@ def test_the_table_as_json(pinnace: Callable[..., Answer], net: Path) -> None:
     assert [(row["target"], row["threads"]) for row in rows] == [("cpu", 1)]
 
 
-def test_columns_that_are_no_cores(pinnace: Callable[..., Answer], net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_columns_that_are_no_cores(pinnace: Command, net: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bench_table, "own_processors", lambda: [0, 1])
     monkeypatch.setattr(cores, "together", lambda _: Together(0.51, 0.0))
     monkeypatch.setattr(bench_table, "kept_on", lambda _: contextlib.nullcontext())
@@ -137,7 +121,7 @@ def test_columns_that_are_no_cores(pinnace: Callable[..., Answer], net: Path, mo
     assert [cell == "-" for cell in tables_of(answer.out)[0][2][1:]] == [False, True, True]
 
 
-def test_wrong_use(pinnace: Callable[..., Answer], net: Path) -> None:
+def test_wrong_use(pinnace: Command, net: Path) -> None:
     for arguments, part in (
         (["--threads", "0,1"], "--threads: a column of --table is for 1 core and more, not 0"),
         (["--threads", "-1"], "whole number"),
@@ -165,7 +149,7 @@ class Crooked:
 
 @pytest.mark.parametrize("excused", [False, True])
 def test_answers_are_compared_before_anything_is_timed(
-    pinnace: Callable[..., Answer], net: Path, monkeypatch: pytest.MonkeyPatch, excused: bool
+    pinnace: Command, net: Path, monkeypatch: pytest.MonkeyPatch, excused: bool
 ) -> None:
     """A target with other answers is not timed, unless the whole comparison finds them explained by a rounding."""
     made, events = bench_table._session, []
@@ -205,7 +189,7 @@ def test_answers_are_compared_before_anything_is_timed(
 
 
 @pytest.mark.skipif("softmetal" not in TARGETS, reason="softmetal is not in this build")
-def test_a_target_that_takes_no_node(pinnace: Callable[..., Answer], tmp_path: Path) -> None:
+def test_a_target_that_takes_no_node(pinnace: Command, tmp_path: Path) -> None:
     program = saved(DOUBLES, tmp_path / "doubles.pnc")
     answer = pinnace("bench", program, "--table", "--threads", "1", "--target", "softmetal", "--target", "cpu")
     assert answer.status == 0
@@ -216,7 +200,7 @@ def test_a_target_that_takes_no_node(pinnace: Callable[..., Answer], tmp_path: P
 
 @pytest.mark.skipif(own_processors() is None, reason="the system has no sets of processors")
 def test_runs_are_kept_on_the_processors_of_their_column(
-    pinnace: Callable[..., Answer], net: Path, monkeypatch: pytest.MonkeyPatch
+    pinnace: Command, net: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen: list[int] = []
 
@@ -229,7 +213,7 @@ def test_runs_are_kept_on_the_processors_of_their_column(
     assert seen == [count for count in (1, 2, 4) if count <= len(own_processors() or [])]
 
 
-def test_auto_is_called_after_what_it_chose(pinnace: Callable[..., Answer], net: Path) -> None:
+def test_auto_is_called_after_what_it_chose(pinnace: Command, net: Path) -> None:
     answer = pinnace("bench", net, "--table", "--json", "--threads", "1", "--target", "auto:fixed", "--runs", "2")
     (row,) = json.loads(answer.out)["rows"]
     assert row["device"] in {device.description for device in pn.devices()}
@@ -259,13 +243,11 @@ def test_a_device_of_its_own() -> None:
 
 
 @pytest.mark.skipif("softmetal" not in TARGETS, reason="softmetal is not in this build")
-def test_nodes_on_a_device_are_counted(
-    pinnace: Callable[..., Answer], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_nodes_on_a_device_are_counted(pinnace: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of a list of targets, and where this processor would not stand in for the device."""
     text = NET.replace("%y = relu(%c)", '%y = relu(%c)\n  %d = cast(%y) {to="f64"}\n  %e = add(%d, %d)')
     program = saved(text.replace('output "y" %y', 'output "y" %e'), tmp_path / "mixed.pnc")
-    monkeypatch.setattr(bench_table, "is_software", lambda _: False)
+    monkeypatch.setattr(pn.Device, "software", False)
     answer = pinnace("bench", program, "--table", "--threads", "1", "--target", "softmetal,cpu", "--runs", "2")
     assert answer.status == 0
     assert tables_of(answer.out)[2][2][1] == "1 of 3 nodes"

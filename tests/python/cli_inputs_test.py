@@ -6,8 +6,6 @@ import io
 import json
 import sys
 import zipfile
-from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +13,9 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from command_line import Command
 from onnx import TensorProto, helper
 from PIL import Image
-from pinnace import cli
 from pinnace.cli.array_file import read_arrays
 from pinnace.cli.image_file import read_image
 from pinnace.cli.output import bold, red, show
@@ -26,25 +24,9 @@ from pinnace.cli.totals import amount, totals_of
 TYPES = {"float32": TensorProto.FLOAT, "uint8": TensorProto.UINT8, "int32": TensorProto.INT32}
 
 
-@dataclass
-class Answer:
-    status: int
-    out: str
-    err: str
-
-
 @pytest.fixture
-def pinnace(capsys: pytest.CaptureFixture[str]) -> Callable[..., Answer]:
-    def call(*arguments: object) -> Answer:
-        capsys.readouterr()
-        try:
-            status = cli.main([str(a) for a in arguments])
-        except SystemExit as end:
-            status = int(end.code or 0)
-        output = capsys.readouterr()
-        return Answer(status, output.out, output.err)
-
-    return call
+def pinnace(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
 
 
 def onnx_model(path: Path, inputs: dict[str, tuple[str, list[int | str]]]) -> Path:
@@ -165,7 +147,7 @@ def test_without_pillow(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         read_image(str(folder / "cat.png"), spec((1, 3, 4, 6)))
 
 
-def test_an_image_on_the_command_line(folder: Path, pinnace: Callable[..., Answer]) -> None:
+def test_an_image_on_the_command_line(folder: Path, pinnace: Command) -> None:
     program = program_at(folder, {"image": ("float32", [1, 3, 4, 6])}, "picture")
     pixels = np.load(folder / "pixels.npy")
     given = ["--input", f"image={folder / 'cat.png'}", "--mean", "0.5", "--std", "0.25,0.5,1"]
@@ -198,7 +180,7 @@ def test_an_image_on_the_command_line(folder: Path, pinnace: Callable[..., Answe
 # ---- arrays
 
 
-def test_archives_and_inputs_in_order(folder: Path, pinnace: Callable[..., Answer]) -> None:
+def test_archives_and_inputs_in_order(folder: Path, pinnace: Command) -> None:
     shape: list[int | str] = [2, 3]
     program = program_at(folder, {"a": ("float32", shape), "b/c": ("float32", shape)})
     by_name = pinnace("run", program, "--input", folder / "both.npz", "--json")
@@ -255,7 +237,7 @@ def test_what_an_archive_may_not_hold(folder: Path) -> None:
         read_arrays(str(path))
 
 
-def test_torchscript_gets_its_inputs_in_order(folder: Path, pinnace: Callable[..., Answer]) -> None:
+def test_torchscript_gets_its_inputs_in_order(folder: Path, pinnace: Command) -> None:
     class Sum(torch.nn.Module):
         def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
             return torch.relu(x - y)
@@ -279,7 +261,7 @@ def test_torchscript_gets_its_inputs_in_order(folder: Path, pinnace: Callable[..
 # ---- sizes
 
 
-def test_sizes_of_open_dimensions(folder: Path, pinnace: Callable[..., Answer]) -> None:
+def test_sizes_of_open_dimensions(folder: Path, pinnace: Command) -> None:
     program = folder / "open.pnc"
     model = onnx_model(folder / "open.onnx", {"x": ("float32", ["n", 3, "w"])})
     pn.load(model, symbols=[pn.Dim("n", 2, 8, 2)]).build(verify=False).save(program)
@@ -303,7 +285,7 @@ def test_sizes_of_open_dimensions(folder: Path, pinnace: Callable[..., Answer]) 
         assert said in answer.err
 
 
-def test_a_tolerance(folder: Path, pinnace: Callable[..., Answer]) -> None:
+def test_a_tolerance(folder: Path, pinnace: Command) -> None:
     program = program_at(folder, {"a": ("float32", [2, 3])}, "near")
     answer = pinnace("convert", folder / "near.onnx", "-o", folder / "t.pnc", "--tolerance", "0.01", "--json")
     assert json.loads(answer.out)["verified.tolerance"].startswith("float32 0.01, ")
@@ -314,7 +296,7 @@ def test_a_tolerance(folder: Path, pinnace: Callable[..., Answer]) -> None:
     assert "tolerance is -1.0" in answer.err
 
 
-def test_new_names(folder: Path, pinnace: Callable[..., Answer]) -> None:
+def test_new_names(folder: Path, pinnace: Command) -> None:
     model = onnx_model(folder / "named.onnx", {"a": ("float32", [2, 3]), "b": ("float32", [2, 3])})
     made = folder / "named.pnc"
     answer = pinnace("convert", model, "-o", made, "--input-name", "a=left=1", "--output-name", "y1=second")
@@ -345,7 +327,7 @@ class Net(torch.nn.Module):
         return self.head(torch.relu(self.conv(x)).mean((2, 3)))
 
 
-def test_inspect_begins_with_totals_for_every_format(folder: Path, pinnace: Callable[..., Answer]) -> None:
+def test_inspect_begins_with_totals_for_every_format(folder: Path, pinnace: Command) -> None:
     x = torch.randn(2, 3, 8, 8)
     torch.export.save(torch.export.export(Net().eval(), (x,)), str(folder / "net.pt2"))
     pn.load(folder / "net.pt2").build().save(folder / "net.pnc")
@@ -366,7 +348,7 @@ def test_inspect_begins_with_totals_for_every_format(folder: Path, pinnace: Call
         assert pinnace("inspect", folder / name, *more, "--text").out.startswith('graph "')
 
 
-def test_inspect_of_onnx(folder: Path, pinnace: Callable[..., Answer]) -> None:
+def test_inspect_of_onnx(folder: Path, pinnace: Command) -> None:
     """An image gives the sizes."""
     model = onnx_model(folder / "shown.onnx", {"image": ("float32", ["n", 3, "h", "w"])})
     answer = pinnace("inspect", model, "--input", f"image={folder / 'cat.png'}")
@@ -378,7 +360,7 @@ def test_inspect_of_onnx(folder: Path, pinnace: Callable[..., Answer]) -> None:
     assert answer.out == ""
 
 
-def test_totals_at_sizes(folder: Path, pinnace: Callable[..., Answer]) -> None:
+def test_totals_at_sizes(folder: Path, pinnace: Command) -> None:
     program = pn.Program(
         pn._core.Model.parse(
             f"""graph "g" {{

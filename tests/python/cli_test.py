@@ -21,7 +21,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
-from pinnace import cli
+from command_line import Command
 from torch import nn
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,32 +105,9 @@ def files(tmp_path_factory: pytest.TempPathFactory) -> Files:
     return made
 
 
-@dataclass
-class Answer:
-    status: int
-    out: str
-    err: str
-
-    @property
-    def json(self) -> Any:
-        def refuse(text: str) -> Any:
-            raise ValueError(f"{text} is not JSON")
-
-        return json.loads(self.out, parse_constant=refuse)
-
-
 @pytest.fixture
-def pinnace(capsys: pytest.CaptureFixture[str]) -> Any:
-    def call(*arguments: object) -> Answer:
-        capsys.readouterr()
-        try:
-            status = cli.main([str(a) for a in arguments])
-        except SystemExit as end:
-            status = int(end.code or 0)
-        output = capsys.readouterr()
-        return Answer(status, output.out, output.err)
-
-    return call
+def pinnace(capsys: pytest.CaptureFixture[str]) -> Command:
+    return Command(capsys)
 
 
 def test_convert(pinnace: Any, files: Files) -> None:
@@ -313,7 +290,7 @@ def test_bench(pinnace: Any, files: Files) -> None:
     rows = answer.json
     assert [(r["target"], r["threads"], r["runs"]) for r in rows] == [("cpu", 1, 3), ("cpu", 2, 3)]
     assert all(0 < r["p10_ms"] <= r["median_ms"] <= r["p90_ms"] and r["peak_bytes"] > 0 for r in rows)
-    assert all(0 < r["cpu_per_wall"] < 64 for r in rows)
+    assert all(0 < r["cpu_per_wall"] < 64 and (r["others"] is None or r["others"] >= 0) for r in rows)
     line = pinnace("bench", files.program, "--runs", "2").out
     assert "median" in line
     assert "first run with its preparation" in line
