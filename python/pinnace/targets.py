@@ -6,6 +6,9 @@ from dataclasses import dataclass
 
 from pinnace import _core
 
+# What drivers of Vulkan that compute on the processor call themselves.
+_SOFTWARE_DRIVERS = ("llvmpipe", "lavapipe", "swiftshader")
+
 
 @dataclass(frozen=True)
 class Device:
@@ -20,6 +23,17 @@ class Device:
     available: bool
     description: str
 
+    @property
+    def software(self) -> bool:
+        """Whether this machine's processor stands in for the device: softmetal, Vulkan in software, an NNAPI library
+        that computes on the processor (pinnace's own, or Android's reference). Answers there are worth as much as a
+        device's, times are not. False for the target cpu: it is that processor.
+        """
+        target, said = self.target.partition(":")[0], self.description.lower()
+        if target == "nnapi":
+            return said.startswith(("pinnace-cpu ", "nnapi-reference "))
+        return target == "softmetal" or ", software" in said or said.startswith(_SOFTWARE_DRIVERS)
+
 
 def devices() -> list[Device]:
     """Every target of this build, in the order in which "auto" prefers them, the CPU last.
@@ -29,18 +43,4 @@ def devices() -> list[Device]:
     return [Device(**row) for row in _core.devices()]
 
 
-# What drivers of Vulkan that compute on the processor call themselves.
-_SOFTWARE_DRIVERS = ("llvmpipe", "lavapipe", "swiftshader")
-
-
-def is_software(device: Device) -> bool:
-    """Whether this machine's processor stands in for the device: softmetal, Vulkan in software, an NNAPI library that
-    computes on the processor (pinnace's own, or Android's reference). False for the target cpu: it is that processor.
-    """
-    target, said = device.target.partition(":")[0], device.description.lower()
-    if target == "nnapi":
-        return said.startswith(("pinnace-cpu ", "nnapi-reference "))
-    return target == "softmetal" or ", software" in said or said.startswith(_SOFTWARE_DRIVERS)
-
-
-__all__ = ["Device", "devices", "is_software"]
+__all__ = ["Device", "devices"]

@@ -12,7 +12,7 @@ import pinnace as pn
 import pytest
 from pinnace.measure import cores
 from pinnace.measure.cores import Together, columns, kept_on, own_processors, together
-from pinnace.targets import Device, is_software
+from pinnace.targets import Device
 
 
 def topology(folder: Path, cores: Sequence[tuple[int, int]]) -> Path:
@@ -160,5 +160,5 @@ def test_software_devices() -> None:
         ("nnapi", "google-edgetpu 1.0, feature level 4"),
         ("cpu", "Some processor, avx2, 8 processors"),
     ]
-    assert all(is_software(Device(target, True, said)) for target, said in software)
-    assert not any(is_software(Device(target, True, said)) for target, said in hardware)
+    assert all(Device(target, True, said).software for target, said in software)
+    assert not any(Device(target, True, said).software for target, said in hardware)

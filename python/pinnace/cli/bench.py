@@ -18,7 +18,7 @@ from pinnace.measure.place import device_of
 from pinnace.measure.runs import OTHERS_LIMIT, time_runs
 from pinnace.program import Program
 from pinnace.session import Session
-from pinnace.targets import devices, is_software
+from pinnace.targets import devices
 from pinnace.types import json_text
 
 
@@ -57,7 +57,7 @@ def bench_command(options: argparse.Namespace) -> int:
                 )
             )
             if energies is not None:
-                software = is_software(device_of(target, known, session))
+                software = device_of(target, known, session).software
                 joules.append(energies.of(session, program, inputs, software))
     if options.json:
         more = [{"energy": asdict(energy)} for energy in joules] or [{}] * len(rows)

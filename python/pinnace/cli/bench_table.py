@@ -23,7 +23,7 @@ from pinnace.measure.runs import Runs, time_runs
 from pinnace.program import Program
 from pinnace.progress import phase
 from pinnace.session import Session, nodes_on
-from pinnace.targets import Device, devices, is_software
+from pinnace.targets import Device, devices
 from pinnace.types import Array
 from pinnace.verify.comparison import compare
 
@@ -142,7 +142,7 @@ def _by_default(known: Sequence[Device]) -> list[str]:
 
 def _row(target: str, precision: str, known: Sequence[Device]) -> Row:
     device = device_of(target, known)
-    return Row(target, precision, device.description, is_software(device))
+    return Row(target, precision, device.description, device.software)
 
 
 def _check(
@@ -163,7 +163,7 @@ def _check(
         row.why, row.wrong = str(error), isinstance(error, _core.DeviceLost)
         return
     device = device_of(row.target, known, session)
-    row.device, row.software = device.description, is_software(device)
+    row.device, row.software = device.description, device.software
     row.nodes_there, row.nodes_all = nodes_on(session, row.target)
     if row.nodes_all and not row.nodes_there:
         reasons = dict.fromkeys(reason for place in session.placement for reason in place.why)
