@@ -6,11 +6,6 @@
 
 namespace pinnace {
 
-const Service& SharedService::operator*() const {
-  static const Service none;
-  return service_ ? *service_ : none;
-}
-
 std::span<const ServiceWord> preference_words() {
   static constexpr ServiceWord words[] = {{"low_power", 0}, {"fast_single_answer", 1}, {"sustained_speed", 2}};
   return words;

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <initializer_list>
-#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -12,18 +11,6 @@
 #include "base/status.h"
 
 namespace pinnace {
-
-/// A checked Service that the targets of a session share.
-class SharedService {
- public:
-  SharedService() = default;
-  explicit SharedService(const Service& service) : service_(std::make_shared<const Service>(service)) {}
-  const Service& operator*() const;
-  const Service* operator->() const { return &**this; }
-
- private:
-  std::shared_ptr<const Service> service_;  ///< null: no wish
-};
 
 /// A word and NNAPI's number for it.
 struct ServiceWord {

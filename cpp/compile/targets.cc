@@ -61,7 +61,7 @@ Result<TargetChoice> find_target(std::string_view item, std::string_view precisi
 }
 
 Result<std::vector<TargetChoice>> parse_targets(std::string_view text, std::string_view precision,
-                                                std::span<const Backend* const> extra, const SharedService& service) {
+                                                std::span<const Backend* const> extra, const Service& service) {
   if (precision != "fp32" && precision != "fp16" && precision != "bf16" && precision != "auto") {
     return invalid("precision '", precision, "' is not one of fp32, fp16, bf16, auto");
   }

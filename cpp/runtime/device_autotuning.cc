@@ -196,14 +196,13 @@ Result<std::vector<Candidate>> candidates_of(const AutotuneRequest& request, Siz
     PINNACE_LOG_DEBUG("auto measures nothing: '", graph.name, "' has too little work for another device to pay");
     return candidates;
   }
-  const SharedService service(request.options.service);
   for (const Backend* backend : backends) {
     const auto signs = backend->signs_of_device();
     if (!signs) {
       PINNACE_LOG_DEBUG("auto does not look for ", backend->name(), ": ", signs.status().message());
       continue;
     }
-    TargetSpec spec{std::string(backend->name()), "", request.options.precision, true, false, service};
+    TargetSpec spec{std::string(backend->name()), "", request.options.precision, true, false, request.options.service};
     settle_precision(*backend, spec);
     candidates.push_back({backend, std::move(spec),
                           str_cat(key_of(request, *sizes), ", ", backend->name(), " ", *signs), !signs->empty()});

@@ -155,7 +155,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
     PINNACE_TRY(check_service(options.service));
     PINNACE_TRY(Processors::check(options.service.processors));
     PINNACE_ASSIGN(std::vector<TargetChoice> targets,
-                   parse_targets(options.target, options.precision, options.backends, SharedService(options.service)));
+                   parse_targets(options.target, options.precision, options.backends, options.service));
     // The CPU is in every plan, as the last resort if not by wish.
     if (const std::string reason = cpu_backend().unavailable(TargetSpec{"cpu", "", "fp32"}); !reason.empty()) {
       return unsupported("the CPU back end cannot run: ", reason);
@@ -163,7 +163,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
     const bool has_cpu =
         std::any_of(targets.begin(), targets.end(), [](const TargetChoice& t) { return t.backend == &cpu_backend(); });
     if (!has_cpu) {
-      TargetSpec cpu{"cpu", "", options.precision, false, false, SharedService(options.service)};
+      TargetSpec cpu{"cpu", "", options.precision, false, false, options.service};
       settle_precision(cpu_backend(), cpu);
       targets.push_back({&cpu_backend(), std::move(cpu), ""});
     }

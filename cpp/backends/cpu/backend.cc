@@ -46,10 +46,10 @@ class CpuBackend final : public Backend {
   }
 
   std::string unused(const TargetSpec& target) const override {
-    const std::string& wish = target.service->preference;
-    if (wish == "sustained_speed") return unused_members(name(), *target.service, {"processors"});
-    std::string sentence = unused_members(name(), *target.service, {"preference", "processors"});
-    if (wish == "low_power" && target.service->processors.empty() && !Processors::slowest().known()) {
+    const std::string& wish = target.service.preference;
+    if (wish == "sustained_speed") return unused_members(name(), target.service, {"processors"});
+    std::string sentence = unused_members(name(), target.service, {"preference", "processors"});
+    if (wish == "low_power" && target.service.processors.empty() && !Processors::slowest().known()) {
       sentence += str_cat(sentence.empty() ? "" : "; ",
                           "low_power keeps workers asleep between loops and chooses no "
                           "processors: all that the process may use are of one kind");

@@ -20,7 +20,7 @@ int feature_level_of(std::string_view variant) {
 int feature_level_of(const TargetSpec& target) {
   if (const int stated = feature_level_of(target.variant)) return stated;
   if (auto library = open_library(); library) {
-    if (const auto device = choose_device(**library, 1, target.service->device)) return device->feature_level;
+    if (const auto device = choose_device(**library, 1, target.service.device)) return device->feature_level;
   }
   return nnapi::kNewestFeatureLevel;
 }
@@ -37,7 +37,7 @@ class NnapiBackend final : public Backend {
   std::string unavailable(const TargetSpec& target) const override {
     const auto library = open_library();
     if (!library) return library.status().message();
-    const auto device = choose_device(**library, std::max(1, feature_level_of(target.variant)), target.service->device);
+    const auto device = choose_device(**library, std::max(1, feature_level_of(target.variant)), target.service.device);
     return device ? std::string() : device.status().message();
   }
 
@@ -80,7 +80,7 @@ class NnapiBackend final : public Backend {
     if (level < 3 || target.storing) return {};
     auto library = open_library();
     if (!library) return {};
-    auto device = choose_device(**library, level, target.service->device);
+    auto device = choose_device(**library, level, target.service.device);
     if (!device) return {};
     return ask_device(segment, *library, *device, *options);
   }
@@ -90,7 +90,7 @@ class NnapiBackend final : public Backend {
     if (target.storing) return store_segment(segment, DriverOptions{.feature_level = level});
     auto library = open_library();
     if (!library) return Status(Code::kDeviceLost, library.status().message());
-    auto device = choose_device(**library, level, target.service->device);
+    auto device = choose_device(**library, level, target.service.device);
     if (!device) return Status(Code::kDeviceLost, device.status().message());
     PINNACE_ASSIGN(const DriverOptions options, DriverOptions::of(target, level));
     return compile_segment(segment, *library, *device, options);
@@ -99,12 +99,12 @@ class NnapiBackend final : public Backend {
   std::string unused(const TargetSpec& target) const override {
     const int level = feature_level_of(target);
     if (level >= 4)
-      return unused_members(name(), *target.service, {"preference", "priority", "deadline", "cache_folder", "device"});
+      return unused_members(name(), target.service, {"preference", "priority", "deadline", "cache_folder", "device"});
     const std::string who = str_cat("nnapi at feature level ", level);
-    if (level == 3) return unused_members(who, *target.service, {"preference", "cache_folder", "device"});
+    if (level == 3) return unused_members(who, target.service, {"preference", "cache_folder", "device"});
     const auto library = open_library();  // one of a later level lists its devices to models of an earlier one too
     const bool lists = library && (*library)->feature_level >= 3;
-    return unused_members(who, *target.service, {"preference", lists ? "device" : "preference"});
+    return unused_members(who, target.service, {"preference", lists ? "device" : "preference"});
   }
 
   bool stores_payloads(const TargetSpec& target) const override { return feature_level_of(target.variant) > 0; }

@@ -28,7 +28,7 @@ void open_cache(const std::string& path, DriverOptions& options) {
 
 Result<DriverOptions> DriverOptions::of(const TargetSpec& target, int level) {
   static constexpr ServiceWord work[] = {{"worth", 0}, {"any", 1}};
-  const Service& service = *target.service;
+  const Service& service = target.service;
   DriverOptions options;
   options.feature_level = level;
   options.relaxed = target.precision == "fp16";
