@@ -141,6 +141,7 @@ class StreamWriter {
   SourceLocation source;
 
  private:
+  /// i64[1]: count * up / down.
   Result<ValueId> scaled(ValueId count, int64_t up, int64_t down);
   std::string stream_;
   ValueId input_;
@@ -148,7 +149,8 @@ class StreamWriter {
   int64_t tail_;
   std::vector<ValueId> mapped_;
   ValueId chunk_ = kNoValue, seen_ = kNoValue, far_ = kNoValue;
-  std::map<std::pair<int64_t, int64_t>, ValueId> chunks_, counts_, within_;
+  std::map<std::pair<int64_t, int64_t>, ValueId> within_;
+  std::map<std::tuple<ValueId, int64_t, int64_t>, ValueId> scaled_;           ///< by count, up and down
   std::map<std::tuple<ValueId, int64_t, double, int64_t>, ValueId> delayed_;  ///< by value, delay, fill, new delay
   std::map<std::tuple<ValueId, int64_t, int64_t, double>, ValueId> masked_;   ///< by value, first and last place
   std::map<std::vector<int64_t>, ValueId> ints_;

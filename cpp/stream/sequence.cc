@@ -16,6 +16,14 @@ Result<ValueId> repeated(StreamWriter& w, ValueId one, int64_t count, const std:
   return w.add("expand", name, {one, shape}, type);
 }
 
+/// What is computed element after element begins with the value's first one: elements that the stream would leave out
+/// come too.
+Flow from_first_element(const Flow& flow, StreamStep& step) {
+  if (flow.delay >= 0) return flow;
+  step.delay = 0;
+  return flow.delayed(0);
+}
+
 /// The elements of a chunk as a cell takes them, where the first of the stream are none of the value's: these go to
 /// the end, where `lengths` leaves them out.
 struct Rolled {
@@ -63,13 +71,9 @@ Result<StreamStep> stream_recurrent(StreamReader& reader, const Node& node) {
       return cannot_stream("its first state is not constant");
     }
   }
-  Flow out = *f;
   StreamStep step;
-  if (out.delay < 0) {
-    step.delay = 0;
-    out = out.delayed(0);
-  }
-  const Flow in = out;
+  const Flow in = from_first_element(*f, step);
+  Flow out = in;
   out.before.reset();
   out.after.reset();
   step.outputs.assign(node.outputs.size(), std::nullopt);
@@ -129,13 +133,9 @@ Result<StreamStep> stream_cum_sum(StreamReader& reader, const Node& node) {
   }
   if (reader.attr_int(node, "reverse")) return cannot_stream("it begins with the last element");
   if (reader.attr_int(node, "exclusive")) return cannot_stream("exclusive sums have no rule");
-  Flow out = *f;
   StreamStep step;
-  if (out.delay < 0) {
-    step.delay = 0;
-    out = out.delayed(0);
-  }
-  const Flow in = out;
+  const Flow in = from_first_element(*f, step);
+  Flow out = in;
   out.before.reset();
   out.after.reset();
   step.outputs = {out};

@@ -188,6 +188,8 @@ Result<ValueId> StreamWriter::padded(ValueId id, const Flow& flow, const Needed&
 }
 
 Result<ValueId> StreamWriter::scaled(ValueId count, int64_t up, int64_t down) {
+  const std::tuple key{count, up, down};
+  if (const auto found = scaled_.find(key); found != scaled_.end()) return found->second;
   const TensorType one{DType::kI64, {1}, nullptr};
   if (up != 1) {
     PINNACE_ASSIGN(const ValueId factor, ints({up}));
@@ -197,6 +199,7 @@ Result<ValueId> StreamWriter::scaled(ValueId count, int64_t up, int64_t down) {
     PINNACE_ASSIGN(const ValueId divisor, ints({down}));
     count = add("div", "down", {count, divisor}, one);
   }
+  scaled_.emplace(key, count);
   return count;
 }
 
@@ -205,11 +208,7 @@ Result<ValueId> StreamWriter::chunk(int64_t up, int64_t down) {
     chunk_ = add("shape", "chunk", {input_}, TensorType{DType::kI64, {1}, nullptr},
                  {{"end", int64_t{axis_} + 1}, {"start", int64_t{axis_}}});
   }
-  const std::pair key{up, down};
-  if (const auto found = chunks_.find(key); found != chunks_.end()) return found->second;
-  PINNACE_ASSIGN(const ValueId id, scaled(chunk_, up, down));
-  chunks_.emplace(key, id);
-  return id;
+  return scaled(chunk_, up, down);
 }
 
 Result<ValueId> StreamWriter::seen(int64_t up, int64_t down) {
@@ -221,11 +220,7 @@ Result<ValueId> StreamWriter::seen(int64_t up, int64_t down) {
     PINNACE_ASSIGN(const ValueId most, ints({kMostSeen}));
     set_next(seen_, add("min", "most_seen", {next, most}, one));
   }
-  const std::pair key{up, down};
-  if (const auto found = counts_.find(key); found != counts_.end()) return found->second;
-  PINNACE_ASSIGN(const ValueId id, scaled(seen_, up, down));
-  counts_.emplace(key, id);
-  return id;
+  return scaled(seen_, up, down);
 }
 
 Result<ValueId> StreamWriter::within(int64_t up, int64_t down) {

@@ -107,10 +107,11 @@ def load(
     random           what becomes of operators that draw random numbers, dropout in training among them: "refuse", by
                      name; or "seeded", in modules, ExportedPrograms and .pt2 files: they draw from a generator of
                      pinnace's, whose place is the state `random_position` of a session (docs/using.md).
-    stream           {"audio": 2}: inputs that come in chunks, with their axis of time each. The program takes chunks of
-                     any size, keeps what it needs of earlier ones in states, and its outputs, joined, are the
-                     whole's, `program.stream["audio"].latency` elements later; Session.finish() gives the rest
-                     (docs/streaming.md). A module's axes of time are opened where dynamic_shapes is not given.
+    stream           {"audio": 2}: inputs that come in chunks, with their axis of time each. The program takes chunks
+                     whose sizes are multiples of `program.stream["audio"].multiple`, keeps what it needs of earlier
+                     ones in states, and its outputs, joined, are the whole's, `.latency` elements later;
+                     Session.finish() gives the rest (docs/streaming.md). A module's axes of time are opened where
+                     dynamic_shapes is not given. build() takes whole examples, and no `quantize`.
     preprocess       what pn.preprocess() gives, or a dict of such by input name: the model then makes that input of a
                      picture. example_inputs are those of the model without it. See Model.preprocessed().
     cancel           a CancelToken that ends the import with Cancelled; torch's part of it is waited for.

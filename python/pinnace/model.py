@@ -12,7 +12,7 @@ from pinnace.agreement import tolerance_bounds
 from pinnace.cluster import Cluster
 from pinnace.files import place_text, printable
 from pinnace.inputs.attempts import attempts, facts_of, first_that_runs, ranges_of
-from pinnace.inputs.maker import InputMaker
+from pinnace.inputs.maker import InputMaker, Makings
 from pinnace.new_names import new_names
 from pinnace.pass_reports import PassReport
 from pinnace.preprocessing import Preprocessing, by_input, core_fields, usual_sizes
@@ -282,7 +282,7 @@ class Model:
         exist, or names that are unknown, empty, not printable, longer than 200 characters, of two inputs or outputs, or
         not as many as there are.
         """
-        _check_quantize(quantize)
+        self._check_quantize(quantize)
         targets = [targets] if isinstance(targets, str) else list(targets)
         facts = {"source": self._name, **(metadata or {})}
         bounds = tolerance_bounds(tolerance)
@@ -293,16 +293,16 @@ class Model:
                 if quantize is not None:
                     return _quantized(core, quantize, targets, facts, [], renamed)
                 return _built(core, targets, facts)
-            maker = InputMaker(self.inputs, self, self._known_sizes)
+            maker = self._input_maker()
             makings = [maker.make(example) for example in examples or self._examples or [{}]]
-            core = core.with_ranges(ranges) if (ranges := ranges_of(makings)) else core
+            core = self._with_ranges(core, makings)
             first = next(attempts(makings))
             program = _built(core, targets, {**facts, **facts_of(makings, first, renamed)})
             source = self._source if reference is None else self._reference_source(reference, first[0].arrays)
 
             def verified(program: Program, inputs: list[dict[str, Array]]) -> Program:
                 named = [{renamed.get(name, name): array for name, array in arrays.items()} for arrays in inputs]
-                return verify_program(program, source, named, targets, bounds)
+                return self._verified(program, source, named, targets, bounds)
 
             done = first_that_runs(program, makings, verified, renamed)
             if quantize is None:
@@ -321,15 +321,32 @@ class Model:
             return self._core, {}
         return self._core.with_names(chosen, results), dict(zip(inputs, chosen, strict=True))
 
+    def _check_quantize(self, options: object) -> None:
+        if options is not None and not isinstance(options, Int8 | WeightOnly | DynamicInt8 | Float16):
+            kind = type(options).__name__
+            raise _core.InvalidArgument(
+                f"quantize must be None, Int8(...), WeightOnly(...), DynamicInt8(...) or Float16(...), is {kind}"
+            )
+        if isinstance(options, Int8) and options.client is not None:
+            Cluster(options.client)  # before anything is built
 
-def _check_quantize(options: object) -> None:
-    if options is not None and not isinstance(options, Int8 | WeightOnly | DynamicInt8 | Float16):
-        kind = type(options).__name__
-        raise _core.InvalidArgument(
-            f"quantize must be None, Int8(...), WeightOnly(...), DynamicInt8(...) or Float16(...), is {kind}"
-        )
-    if isinstance(options, Int8) and options.client is not None:
-        Cluster(options.client)  # before anything is built
+    def _input_maker(self) -> InputMaker:
+        """Of what examples leave out."""
+        return InputMaker(self.inputs, self, self._known_sizes)
+
+    def _with_ranges(self, core: _core.Model, makings: Sequence[Makings]) -> _core.Model:
+        """With the ranges of open dimensions that making examples has found."""
+        return core.with_ranges(ranges) if (ranges := ranges_of(makings)) else core
+
+    def _verified(
+        self,
+        program: Program,
+        source: Source | None,
+        inputs: Sequence[Mapping[str, Array]],
+        targets: Sequence[str],
+        bounds: Mapping[str, float] | None,
+    ) -> Program:
+        return verify_program(program, source, inputs, targets, bounds)
 
 
 def _quantized(
@@ -369,44 +386,35 @@ class StreamModel(Model):
         """InvalidArgument: a picture does not come in chunks."""
         raise _core.InvalidArgument("preprocessed(): the model takes its inputs in chunks, which a picture is not")
 
-    def build(
-        self,
-        targets: str | Sequence[str] = ("cpu",),
-        quantize: Any = None,
-        verify: bool = True,
-        *,
-        examples: Sequence[Mapping[str, Any]] = (),
-        reference: Any = None,
-        tolerance: float | Mapping[str, float] | None = None,
-        input_names: Sequence[str] | Mapping[str, str] | None = None,
-        output_names: Sequence[str] | Mapping[str, str] | None = None,
-        metadata: Mapping[str, str] | None = None,
-        cancel: _core.CancelToken | None = None,
-    ) -> Program:
-        """As Model.build(). `examples` are whole: the source runs them as they are, the program in chunks of several
-        sizes, and what comes out of these, joined, is held against the source's outputs, the end included.
+    # build() takes whole examples, which the source runs as they are and the program in chunks of several sizes; what
+    # comes out of these, joined, is held against the source's outputs, the end included.
 
-        InvalidArgument beside Model.build()'s: quantize is given, which streams have no rule for yet.
-        """
-        if quantize is not None:
+    def _check_quantize(self, options: object) -> None:
+        super()._check_quantize(options)
+        if options is not None:
             raise _core.InvalidArgument("quantize: a program that takes chunks cannot be quantised yet")
-        targets = [targets] if isinstance(targets, str) else list(targets)
-        facts = {"source": self._name, **(metadata or {})}
-        bounds = tolerance_bounds(tolerance)
+
+    def _named_core(self, input_names: Any, output_names: Any) -> tuple[_core.Model, dict[str, str]]:
         whole, renamed = self._whole._named_core(input_names, output_names)
-        core = self._core
-        if whole is not self._whole._core:
-            core = whole.streamed([(renamed.get(name, name), axis) for name, axis in self._streams.items()])
-        with _core.CancelScope(cancel):
-            if not verify:
-                return Program(core.build(targets, {**facts, "verified": "no: verify=False"}))
-            maker = InputMaker(self._whole.inputs, self._whole, self._known_sizes)
-            makings = [maker.make(example) for example in examples or self._examples or [{}]]
-            first = next(attempts(makings))
-            program = Program(core.build(targets, {**facts, **facts_of(makings, first, renamed)}))
-            source = self._source if reference is None else source_of(reference, first[0].arrays)
-            named = [{renamed.get(name, name): array for name, array in made.arrays.items()} for made in first]
-            return verify_stream(program, source, named, targets, bounds)
+        if whole is self._whole._core:
+            return self._core, renamed
+        return whole.streamed([(renamed.get(name, name), axis) for name, axis in self._streams.items()]), renamed
+
+    def _input_maker(self) -> InputMaker:
+        return self._whole._input_maker()
+
+    def _with_ranges(self, core: _core.Model, makings: Sequence[Makings]) -> _core.Model:
+        return core  # those of the whole are none of the chunks'
+
+    def _verified(
+        self,
+        program: Program,
+        source: Source | None,
+        inputs: Sequence[Mapping[str, Array]],
+        targets: Sequence[str],
+        bounds: Mapping[str, float] | None,
+    ) -> Program:
+        return verify_stream(program, source, inputs, targets, bounds)
 
 
 __all__ = ["CheckNode", "CheckReport", "Model", "StreamModel"]

@@ -290,3 +290,29 @@ def test_compare_takes_another_stream_alone() -> None:
     assert pn.compare(program, program, chunk).ok
     with pytest.raises(pn.InvalidArgument, match="takes \\['x'\\] in chunks"):
         pn.compare(program, module, chunk)
+
+
+@pytest.mark.parametrize(
+    ("key", "lie", "error"),
+    [
+        ("streamed.y", "axis 2, rate 1/1, more 2000000000", None),  # more than there is: what there is comes
+        ("streamed.y", "axis 9, rate 1/1, more 0", "no axis of time"),
+        ("streamed.y", "axis 2, rate 1/0, more 0", "metadata"),
+        ("stream.x", "axis 2, latency 15, multiple 1, tail 4000", None),
+        ("stream.x", "axis 7, latency 15, multiple 1, tail 15", "no such axis"),
+        ("stream.x", "axis 2, latency 99999999999, multiple 1, tail 15", "metadata"),
+        ("stream.x", "a stream", "metadata"),
+    ],
+)
+def test_metadata_that_lie_about_a_stream_are_survived(key: str, lie: str, error: str | None) -> None:
+    module, x = seeded(NETWORKS["wave"])
+    program = pn.load(module, (x,), stream={"x": 2}).build(verify=False, output_names=["y"])
+    session = pn.Session(program.with_metadata({key: lie}))
+    session.run({"x": x[:, :, :40]})
+    before = session.save_state()
+    if error is None:
+        assert session.finish()["y"].shape[2] == 15
+        return
+    with pytest.raises(pn.CorruptFile, match=error):
+        session.finish()
+    assert session.save_state() == before
