@@ -70,25 +70,12 @@ def joined_networks() -> onnx.ModelProto:
     results = [o for o in joined.graph.output if o.name in ("m", "coefs", "lsnr")]
     del joined.graph.output[:]
     joined.graph.output.extend(results)
-    nodes = [part for n in joined.graph.node for part in (grouped_product(n) if n.op_type == "Einsum" else [n])]
-    del joined.graph.node[:]
-    joined.graph.node.extend(nodes)
     return joined
 
 
 def private_names(model: onnx.ModelProto, prefix: str) -> onnx.ModelProto:
     """The model with `prefix` before the names of all but its inputs and outputs: other networks have the same ones."""
     return onnx.compose.add_prefix(model, f"{prefix}.", rename_inputs=False, rename_outputs=False)
-
-
-def grouped_product(node: onnx.NodeProto) -> list[onnx.NodeProto]:
-    """einsum btgi,gih->btgh, which runs by reference code, as matrices: each group's row times its own."""
-    (x, weights), (y,) = node.input, node.output
-    return [
-        onnx.helper.make_node("Unsqueeze", [x], [f"{y}.row"], name=f"{node.name}.row", axes=[3]),
-        onnx.helper.make_node("MatMul", [f"{y}.row", weights], [f"{y}.product"], name=node.name),
-        onnx.helper.make_node("Squeeze", [f"{y}.product"], [y], name=f"{node.name}.group", axes=[3]),
-    ]
 
 
 def suppressor_program(**options: Any) -> pn.Program:

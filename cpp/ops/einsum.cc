@@ -6,22 +6,20 @@
 // Equal letters have equal sizes, or 1, which repeats; a letter twice in a term walks the diagonal. "..." stands for
 // leading dimensions that broadcast. Floats: products and sums in double, one rounding. Integers wrap. A sum of nothing
 // is 0. NaN and infinities go through products and sums as IEEE 754 has them. Source: ONNX Einsum, opset 28.
+#include "ops/einsum.h"
+
 #include <algorithm>
 #include <array>
 
 #include "ops/element.h"
 
 namespace pinnace {
-namespace {
-/// Dimensions of the loop: first those of y, then the summed ones. Labels of "..." are negative, -1 the last dimension.
-struct Equation {
-  std::vector<std::vector<int>> terms;  ///< per input: the label of each of its dimensions
-  std::vector<int> out;
-  std::vector<int> labels;  ///< out, then the summed ones
-  Shape sizes;              ///< of `labels`
-};
 
-Result<Equation> parse_equation(const NodeView& node) {
+Dim EinsumEquation::size_of(int label) const {
+  return sizes[static_cast<size_t>(std::find(labels.begin(), labels.end(), label) - labels.begin())];
+}
+
+Result<EinsumEquation> parse_einsum(const NodeView& node) {
   std::string text;
   for (char c : node.attr_string("equation")) {
     if (c != ' ') text.push_back(c);
@@ -31,7 +29,7 @@ Result<Equation> parse_equation(const NodeView& node) {
   };
   const size_t arrow = text.find("->");
   std::string left = text.substr(0, arrow);
-  Equation e;
+  EinsumEquation e;
   size_t ellipsis = 0;  // dimensions that "..." stands for at most
   std::array<int, 128> seen{};
   // Reads one term; `rank` is that of its input, or -1 for the output.
@@ -108,16 +106,17 @@ Result<Equation> parse_equation(const NodeView& node) {
   return e;
 }
 
+namespace {
 Result<TensorType> einsum_type(const NodeView& node) {
   if (node.input_count() == 0) return node.error("has no inputs");
   PINNACE_TRY(refuse_quantized(node));
-  PINNACE_ASSIGN(const Equation e, parse_equation(node));
+  PINNACE_ASSIGN(const EinsumEquation e, parse_einsum(node));
   return TensorType{node.input(0).dtype, Shape(e.sizes.begin(), e.sizes.begin() + static_cast<ptrdiff_t>(e.out.size())),
                     nullptr};
 }
 
 Status einsum_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
-  PINNACE_ASSIGN(const Equation e, parse_equation(node));
+  PINNACE_ASSIGN(const EinsumEquation e, parse_einsum(node));
   const auto split = static_cast<ptrdiff_t>(e.out.size());
   StridedLoop outer(Shape(e.sizes.begin(), e.sizes.begin() + split)),
       inner(Shape(e.sizes.begin() + split, e.sizes.end()));
