@@ -51,6 +51,24 @@ Rows payload_dicts(const Program& program) {
   return all;
 }
 
+Rows streamed_input_dicts(const Program& program) {
+  Rows all;
+  for (const StreamedInput& s : check(program.streamed_inputs())) {
+    all.append(py::dict(py::arg("name") = s.name, py::arg("axis") = s.axis, py::arg("latency") = s.latency,
+                        py::arg("multiple") = s.multiple, py::arg("tail") = s.tail));
+  }
+  return all;
+}
+
+Rows streamed_output_dicts(const Program& program) {
+  Rows all;
+  for (const StreamedOutput& s : check(program.streamed_outputs())) {
+    all.append(py::dict(py::arg("name") = s.name, py::arg("axis") = s.axis, py::arg("up") = s.up,
+                        py::arg("down") = s.down, py::arg("more") = s.more));
+  }
+  return all;
+}
+
 void save(const Program& program, const std::string& path) {
   interruptible([&] { return program.save(path); });
 }
@@ -67,6 +85,8 @@ void add_program(py::module_& module) {
       .def_property_readonly("outputs", [](const Program& p) { return spec_dicts(p.outputs()); })
       .def_property_readonly("symbols", [](const Program& p) { return symbol_dicts(p.symbols()); })
       .def_property_readonly("states", state_dicts)
+      .def_property_readonly("streamed_inputs", streamed_input_dicts)
+      .def_property_readonly("streamed_outputs", streamed_output_dicts)
       .def_property_readonly("nodes", [](const Program& p) { return node_dicts(p.nodes(), p.symbols()); })
       .def_property_readonly("constants", [](const Program& p) { return constant_dicts(p.constants()); })
       .def_property_readonly("metadata", metadata_dict)

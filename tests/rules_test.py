@@ -50,7 +50,7 @@ MAY_INCLUDE: dict[str, tuple[str, ...]] = {
     ),
     "pack_cache": ("base", "graph", "ops", "backends", "compile", "program", "runtime"),
     "quantize": ("base", "graph", "ops", "passes", "convert"),
-    "stream": ("base", "graph", "ops", "passes", "convert"),
+    "stream": ("base", "graph", "ops", "passes", "program", "convert"),
     "nnapi_host": ("base", "graph", "ops", "nnapi", "passes", "program", "compile", "runtime"),
     "report": ("base/border.h",),  # over the C API, in programs of which some have no other part of cpp/
     "tools": ("report",),

@@ -11,6 +11,7 @@
 #include "base/mapped_file.h"
 #include "program/node_info.h"
 #include "program/reader.h"
+#include "program/streams.h"
 #include "program/writer.h"
 
 namespace pinnace {
@@ -97,6 +98,12 @@ std::span<const Symbol> Program::symbols() const {
 }
 std::span<const StateSpec> Program::states() const {
   return data_->states;
+}
+Result<std::vector<StreamedInput>> Program::streamed_inputs() const {
+  return at_border([&] { return pinnace::streamed_inputs(*data_); });
+}
+Result<std::vector<StreamedOutput>> Program::streamed_outputs() const {
+  return at_border([&] { return pinnace::streamed_outputs(*data_); });
 }
 std::vector<NodeInfo> Program::nodes() const {
   return node_infos(data_->graph);

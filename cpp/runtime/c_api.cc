@@ -439,6 +439,29 @@ pnc_status pnc_program_payloads(const pnc_program* program, const pnc_payload** 
   });
 }
 
+pnc_status pnc_program_streamed_inputs(const pnc_program* program, const pnc_streamed_input** inputs, int32_t* count) {
+  return give_rows(program, Rows(1, 4), inputs, count, [](const void* of, Rows& list) -> Status {
+    PINNACE_ASSIGN(const auto streams, program_of(of).streamed_inputs());
+    for (const pinnace::StreamedInput& s : streams) {
+      list.text(s.name);
+      for (const int64_t number : {int64_t{s.axis}, s.latency, s.multiple, s.tail}) list.number(number);
+    }
+    return {};
+  });
+}
+
+pnc_status pnc_program_streamed_outputs(const pnc_program* program, const pnc_streamed_output** outputs,
+                                        int32_t* count) {
+  return give_rows(program, Rows(1, 4), outputs, count, [](const void* of, Rows& list) -> Status {
+    PINNACE_ASSIGN(const auto streams, program_of(of).streamed_outputs());
+    for (const pinnace::StreamedOutput& s : streams) {
+      list.text(s.name);
+      for (const int64_t number : {int64_t{s.axis}, s.up, s.down, s.more}) list.number(number);
+    }
+    return {};
+  });
+}
+
 pnc_status pnc_program_bytes(const pnc_program* program, const void** data, size_t* bytes) {
   return guarded([&]() -> Status {
     if (!program || !data || !bytes) return null_argument("program, data or bytes");

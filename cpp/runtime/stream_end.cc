@@ -1,53 +1,27 @@
-// "stream.<input>" is "axis 2, latency 15, multiple 1, tail 15", "streamed.<output>" "axis 2, rate 1/8, more -1".
+// What the last run of a stream reads, and what it leaves.
 #include "runtime/stream_end.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "base/type_size.h"
+#include "program/streams.h"
 
 namespace pinnace {
-namespace {
-
-/// The whole numbers of a fact; kCorruptFile: they are not four.
-Result<std::vector<int64_t>> numbers(const ProgramData& program, const std::string& key) {
-  for (const auto& [name, text] : program.metadata) {
-    if (name != key) continue;
-    std::vector<int64_t> found;
-    for (const char* at = text.c_str(); *at;) {
-      const bool digit = *at >= '0' && *at <= '9';
-      if (!digit && !(*at == '-' && at[1] >= '0' && at[1] <= '9')) {
-        ++at;
-        continue;
-      }
-      char* after = nullptr;
-      found.push_back(std::strtoll(at, &after, 10));
-      at = after;
-    }
-    const bool right = found.size() == 4 && found[0] >= 0 && found[1] >= 0 && found[2] > 0 &&
-                       std::all_of(found.begin(), found.end(), [](int64_t n) { return n < int64_t{1} << 31; });
-    if (!right) return Status(Code::kCorruptFile, str_cat("metadata '", key, "' is '", text, "'"));
-    return found;
-  }
-  return std::vector<int64_t>();
-}
-
-}  // namespace
 
 Result<StreamEnd> stream_end(const ProgramData& program, std::span<const Tensor> inputs) {
+  PINNACE_ASSIGN(const auto streams, streamed_inputs(program));
+  PINNACE_ASSIGN(const auto streamed, streamed_outputs(program));
+  if (streams.empty()) return invalid("the program takes the whole at once: there is no stream to end");
   StreamEnd end;
-  int64_t latency = -1;
+  end.tail = streams[0].tail;
   size_t bytes = 0;
   for (size_t i = 0; i < program.inputs.size(); ++i) {
     const TensorSpec& spec = program.inputs[i];
-    PINNACE_ASSIGN(const auto fact, numbers(program, str_cat("stream.", spec.name)));
+    const auto stream = std::ranges::find(streams, spec.name, &StreamedInput::name);
     Tensor tensor;
-    if (!fact.empty()) {
-      latency = fact[1];
-      end.tail = fact[3];
+    if (stream != streams.end()) {
       tensor.type = spec.type;
-      if (fact[0] >= tensor.type.rank()) return Status(Code::kCorruptFile, "metadata: a stream has no such axis");
-      tensor.type.shape[static_cast<size_t>(fact[0])] = end.tail;
+      tensor.type.shape[static_cast<size_t>(stream->axis)] = stream->tail;
       if (!tensor.type.concrete()) return invalid("input '", spec.name, "' has an open size beside time");
       if (!fits_memory(tensor.type)) return Status(Code::kCorruptFile, "metadata: the end of a stream fits no memory");
       tensor.memory.bytes = static_cast<size_t>(tensor.type.bytes());
@@ -59,18 +33,16 @@ Result<StreamEnd> stream_end(const ProgramData& program, std::span<const Tensor>
     }
     end.inputs.push_back(std::move(tensor));
   }
-  if (latency < 0) return invalid("the program takes the whole at once: there is no stream to end");
   end.nothing.resize(bytes);
   for (Tensor& t : end.inputs) {
     if (!t.memory.host) t.memory.host = end.nothing.data();
   }
-  for (const TensorSpec& spec : program.outputs) {
-    PINNACE_ASSIGN(const auto fact, numbers(program, str_cat("streamed.", spec.name)));
-    if (fact.empty() || fact[1] == 0 || fact[0] >= spec.type.rank()) {
-      return Status(Code::kCorruptFile, str_cat("metadata: output '", spec.name, "' has no rate or no axis of time"));
-    }
-    end.axes.push_back(static_cast<size_t>(fact[0]));
-    end.rest.push_back(std::max<int64_t>(0, latency * fact[1] / fact[2] + fact[3]));
+  if (streamed.size() != program.outputs.size()) {
+    return Status(Code::kCorruptFile, "metadata: an output of a stream has no rate and no axis of time");
+  }
+  for (const StreamedOutput& s : streamed) {
+    end.axes.push_back(static_cast<size_t>(s.axis));
+    end.rest.push_back(std::max<int64_t>(0, streams[0].latency * s.up / s.down + s.more));
   }
   for (size_t i = 0; i < program.states.size(); ++i) {
     const std::string& name = program.states[i].name;

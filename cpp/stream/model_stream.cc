@@ -1,6 +1,7 @@
 // Model::streamed.
 #include "base/border.h"
 #include "convert/model_data.h"
+#include "program/streams.h"
 #include "stream/stream.h"
 
 namespace pinnace {
@@ -12,14 +13,8 @@ Result<Model> Model::streamed(std::span<const StreamAxis> streams) const {
     std::shared_ptr<Data> data = data_->clone();
     PINNACE_ASSIGN(Streamed made, stream_graph(data_->graph, requests, data_->custom->table()));
     data->graph = std::move(made.graph);
-    for (const StreamedInput& s : made.inputs) {
-      data->facts.emplace_back(str_cat("stream.", s.name), str_cat("axis ", s.axis, ", latency ", s.latency,
-                                                                   ", multiple ", s.multiple, ", tail ", s.tail));
-    }
-    for (const StreamedOutput& s : made.outputs) {
-      data->facts.emplace_back(str_cat("streamed.", s.name),
-                               str_cat("axis ", s.axis, ", rate ", s.up, "/", s.down, ", more ", s.more));
-    }
+    for (const StreamedInput& s : made.inputs) data->facts.push_back(metadata_of(s));
+    for (const StreamedOutput& s : made.outputs) data->facts.push_back(metadata_of(s));
     return optimized(std::move(data), {});
   });
 }

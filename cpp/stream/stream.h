@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include <pinnace/program.h>
+
 #include "graph/graph.h"
 #include "ops/type_inference.h"
 
@@ -16,21 +18,6 @@ namespace pinnace {
 struct StreamRequest {
   std::string input;
   int axis = 0;
-};
-
-struct StreamedInput {
-  std::string name;
-  int axis = 0;
-  int64_t latency = 0;   ///< outputs lag behind by so many elements of this input; a multiple of `multiple`
-  int64_t multiple = 1;  ///< sizes of chunks are multiples of it
-  int64_t tail = 0;      ///< so many elements of nothing bring out what is left at the end
-};
-
-/// After T elements of input the whole network's output has T * up / down + more elements along `axis`.
-struct StreamedOutput {
-  std::string name;
-  int axis = 0;
-  int64_t up = 1, down = 1, more = 0;
 };
 
 struct Streamed {

@@ -108,31 +108,19 @@ void write_header(const Format& format) {
   std::fwrite(head, 1, sizeof head, stdout);
 }
 
-/// Of the program's only input, as build() records it.
-struct Stream {
-  int64_t axis = 0, latency = 0, multiple = 0;
-};
-
-/// Nothing: the program is no stream of samples that gives one for each.
-std::optional<Stream> stream_of(const pinnace::Program& program) {
-  Stream found;
-  int64_t up = 0, down = 0, more = 0, axis = 0;
-  for (const auto& [name, text] : program.metadata()) {
-    const char* from = text.c_str();
-    if (name.starts_with("stream.")) {
-      std::sscanf(from, "axis %" SCNd64 ", latency %" SCNd64 ", multiple %" SCNd64, &found.axis, &found.latency,
-                  &found.multiple);
-    } else if (name.starts_with("streamed.")) {
-      std::sscanf(from, "axis %" SCNd64 ", rate %" SCNd64 "/%" SCNd64 ", more %" SCNd64, &axis, &up, &down, &more);
-    }
-  }
+/// Its only input, if the program takes samples in chunks and gives one for each.
+std::optional<pinnace::StreamedInput> stream_of(const pinnace::Program& program) {
+  const auto streams = program.streamed_inputs();
+  const auto streamed = program.streamed_outputs();
+  if (!streams || !streamed || streams->size() != 1 || streamed->size() != 1) return std::nullopt;
   const auto is_sound = [](const pinnace::TensorSpec& t) {
     return t.type.dtype == pinnace::DType::kF32 && t.type.rank() == 3;
   };
   const auto inputs = program.inputs(), outputs = program.outputs();
+  const pinnace::StreamedOutput& to = streamed->front();
   const bool fits = inputs.size() == 1 && outputs.size() == 1 && is_sound(inputs[0]) && is_sound(outputs[0]) &&
-                    found.axis == 2 && axis == 2 && found.multiple > 0 && up == 1 && down == 1 && more == 0;
-  return fits ? std::optional(found) : std::nullopt;
+                    streams->front().axis == 2 && to.axis == 2 && to.up == to.down && to.more == 0;
+  return fits ? std::optional(streams->front()) : std::nullopt;
 }
 
 /// One channel: a session, and the samples that it is given.

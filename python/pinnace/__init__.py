@@ -29,7 +29,7 @@ from pinnace.progress import set_progress
 from pinnace.service import Service
 from pinnace.session import Event, Future, Placement, PlacementTable, PlanInfo, Profile, Session, State
 from pinnace.shape_trials import ShapeTrial, TrialNode, TrialValue
-from pinnace.streams import Stream
+from pinnace.streams import Stream, StreamedOutput
 from pinnace.targets import Device, devices
 from pinnace.types import Array, Dim, Quantization, ReferenceFunction, Shape, ShapeFunction, TensorSpec, custom_op
 
@@ -122,6 +122,7 @@ __all__ = [
     "ShapeTrial",
     "State",
     "Stream",
+    "StreamedOutput",
     "TensorSpec",
     "TrialNode",
     "TrialValue",

@@ -12,7 +12,7 @@ from pinnace import _core
 from pinnace.progress import phase
 from pinnace.quantization import QuantizationReport, quantization_of
 from pinnace.shape_trials import ShapeTrial, shape_trial
-from pinnace.streams import Stream, streamed_inputs
+from pinnace.streams import Stream, StreamedOutput, streamed_inputs, streamed_outputs
 from pinnace.types import TensorSpec, custom_ops, signature, specs_from
 
 
@@ -138,7 +138,12 @@ class Program:
 
     def __init__(self, core: _core.Program, report: QuantizationReport | None = None) -> None:
         """Made by open, from_bytes and Model.build. core: the extension's program. report: of its quantisation, with
-        more than the file has of it."""
+        more than the file has of it. InvalidArgument: `core` is something else, such as a path.
+        """
+        if not isinstance(core, _core.Program):
+            raise _core.InvalidArgument(
+                f"Program() was given {type(core).__name__}: Program.open(path) opens a file, load() imports a model"
+            )
         self._core = core
         self._report = report
 
@@ -222,7 +227,14 @@ class Program:
         """Inputs that come in chunks, by name; empty where a run takes the whole. CorruptFile: the metadata say so in
         another form than build() writes.
         """
-        return {name: one.stream for name, one in streamed_inputs(self._core.metadata).items()}
+        return streamed_inputs(self._core)
+
+    @property
+    def streamed_outputs(self) -> dict[str, StreamedOutput]:
+        """The outputs of a program that takes chunks, by name; empty where a run takes the whole. CorruptFile as
+        `stream`.
+        """
+        return streamed_outputs(self._core)
 
     @property
     def quantization(self) -> QuantizationReport | None:

@@ -56,6 +56,12 @@ static void describe(const pnc_program* program) {
   const pnc_payload* payloads;
   OK(pnc_program_payloads(program, &payloads, &count));
   pnc_free(payloads);
+  const pnc_streamed_input* streams;
+  const pnc_streamed_output* streamed;
+  OK(pnc_program_streamed_inputs(program, &streams, &count));
+  CHECK(count == 0 && !streams);
+  OK(pnc_program_streamed_outputs(program, &streamed, &count));
+  CHECK(count == 0 && !streamed);
   const pnc_node* nodes;
   OK(pnc_program_nodes(program, &nodes, &count));
   CHECK(count > 0 && strlen(nodes[0].op) > 0);
@@ -81,6 +87,12 @@ static void write_and_read(const pnc_program* program, const char* path) {
   OK(pnc_program_diff(program, changed, 1, &lines));
   CHECK(strstr(lines, "author"));
   pnc_free(lines);
+  const pnc_fact lie = {"stream.nowhere", "axis 0, latency 0, multiple 1, tail 0"};
+  const pnc_streamed_input* streams;
+  int32_t count;
+  OK(pnc_program_with_metadata(program, &lie, 1, &read));
+  CHECK(pnc_program_streamed_inputs(read, &streams, &count) == PNC_CORRUPT_FILE && !streams);
+  pnc_program_close(read);
   OK(pnc_program_without_payloads(changed, &bare));
   OK(pnc_program_save(bare, path));
   OK(pnc_program_open_with(path, PNC_VERIFY_FULL, &read));

@@ -82,6 +82,17 @@ class Counter(nn.Module):
         return 2 * x + self.runs
 
 
+class Ahead(nn.Module):
+    """y[t] = x[t] + x[t + n], and 2 x."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.n = n
+
+    def forward(self, x: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return x + nn.functional.pad(x, (0, self.n))[:, :, self.n :], 2 * x
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the tests in Java read; see their comments."""
@@ -90,6 +101,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     counter = pn.load(Counter(), (torch.zeros(2, 3),), dynamic_shapes=shapes)
     counter.build(output_names=["y"]).save(made / "counter.pnc")
     pn.Program(_core.Model.parse(ENDLESS, [], False, []).build(["cpu"])).save(made / "endless.pnc")
+    for name, ahead in (("stream", 2), ("causal", 0)):
+        stream = pn.load(Ahead(ahead), (torch.zeros(1, 1, 16),), stream={"x": 2}).build(output_names=["y", "z"])
+        stream.save(made / f"{name}.pnc")
+    stream.with_metadata({"stream.x": "nothing"}).save(made / "lying.pnc")
     names = list(ZOO) if all_mode() else rotating_slice(list(ZOO), 0.3, "java")
     for name in names:
         module, inputs = zoo.build(name, **ZOO[name])

@@ -138,6 +138,7 @@ typedef struct pnc_session_options {
   int64_t loop_timeout_ns;   /* of each loop whose turns are not counted */
   const int32_t* processors; /* that runs stay on */
   int32_t processor_count;
+  int32_t shape_invariant; /* not 0: an element's bits do not depend on what else a run computes; the CPU's alone */
 } pnc_session_options;
 
 /* When the hashes of weights and payloads are checked. The numbers of pinnace::Verify. */
@@ -176,6 +177,25 @@ typedef struct pnc_symbol {
   int64_t max;
   int64_t multiple_of;
 } pnc_symbol;
+
+/* An input that runs take in chunks; see pinnace::StreamedInput. Sizes are numbers of its elements along `axis`. */
+typedef struct pnc_streamed_input {
+  const char* name;
+  int64_t axis;
+  int64_t latency;  /* by how many elements the outputs are delayed */
+  int64_t multiple; /* every chunk's size is a multiple of it */
+  int64_t tail;     /* how many zeros pnc_session_finish runs on; 0: it runs nothing */
+} pnc_streamed_input;
+
+/* An output of such a program: T * up / down + more elements along `axis` for T elements of the input, delayed by
+ * latency * up / down elements, which are zeros at the front. */
+typedef struct pnc_streamed_output {
+  const char* name;
+  int64_t axis;
+  int64_t up;
+  int64_t down;
+  int64_t more;
+} pnc_streamed_output;
 
 /* A fact that was recorded at conversion, or an attribute of a node. */
 typedef struct pnc_fact {
@@ -360,6 +380,12 @@ PNC_API pnc_status pnc_program_state_type(const pnc_program* program, int32_t in
 PNC_API pnc_status pnc_program_symbols(const pnc_program* program, const pnc_symbol** symbols, int32_t* count);
 PNC_API pnc_status pnc_program_metadata(const pnc_program* program, const pnc_fact** facts, int32_t* count);
 PNC_API pnc_status pnc_program_payloads(const pnc_program* program, const pnc_payload** payloads, int32_t* count);
+/* Inputs that runs take in chunks, and the outputs of such a program, in order; none: a run takes the whole. Lists,
+ * each to be freed by pnc_free. */
+PNC_API pnc_status pnc_program_streamed_inputs(const pnc_program* program, const pnc_streamed_input** inputs,
+                                               int32_t* count);
+PNC_API pnc_status pnc_program_streamed_outputs(const pnc_program* program, const pnc_streamed_output** outputs,
+                                                int32_t* count);
 /* The file's bytes, which live as long as the program. */
 PNC_API pnc_status pnc_program_bytes(const pnc_program* program, const void** data, size_t* bytes);
 
@@ -437,10 +463,13 @@ PNC_API pnc_status pnc_session_reset_state(pnc_session* session);
 /* All states as bytes, to be freed by pnc_free, from which a session of the same program goes on. See
  * pinnace::Session::save_state. */
 PNC_API pnc_status pnc_session_save_state(const pnc_session* session, const void** saved, size_t* bytes);
-/* Goes on from there. PNC_CORRUPT_FILE: the bytes are damaged. PNC_INVALID_ARGUMENT: they are of another program. */
+/* Goes on from there. PNC_CORRUPT_FILE: the bytes are damaged. PNC_INVALID_ARGUMENT: they are of another program.
+ * PNC_UNSUPPORTED: a newer version of pinnace saved them. */
 PNC_API pnc_status pnc_session_restore_state(pnc_session* session, const void* saved, size_t bytes);
-/* Ends a stream: rest[i] elements along time are left of output i, which begins with them. `inputs` as for a run, those
- * that are streams with data NULL; rest_count is pnc_session_output_count. See pinnace::Session::finish. */
+/* Ends a stream: rest[i] elements along time are left of output i, which begins with them; where
+ * pnc_streamed_input::tail is 0 nothing runs, and there is no output. `inputs` as for a run, those that are streams
+ * with data NULL, or NULL with input_count 0 where all are; rest_count is pnc_session_output_count. See
+ * pinnace::Session::finish. */
 PNC_API pnc_status pnc_session_finish(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
                                       const pnc_run_options* options, int64_t* rest, int32_t rest_count);
 /* A second session with the same states and shared weights, to be closed on its own. */

@@ -47,6 +47,24 @@ struct StateSpec {
   TensorType type;
 };
 
+/// An input that runs take in chunks, of a program whose model was loaded with `stream` (docs/streaming.md). Sizes are
+/// numbers of its elements along `axis`; all inputs of a program have the same.
+struct StreamedInput {
+  std::string name;
+  int axis = 0;          ///< along which chunks are cut
+  int64_t latency = 0;   ///< by how many elements the outputs are delayed; a multiple of `multiple`
+  int64_t multiple = 1;  ///< every chunk's size is a multiple of it
+  int64_t tail = 0;      ///< how many zeros Session::finish() runs on; 0: it runs nothing
+};
+
+/// An output of such a program. For T elements of the input the network's output has T * up / down + more elements
+/// along `axis`. Chunk by chunk it is delayed by latency * up / down elements, which are zeros at the front.
+struct StreamedOutput {
+  std::string name;
+  int axis = 0;
+  int64_t up = 1, down = 1, more = 0;
+};
+
 /// Immutable and cheap to copy: copies share one mapping, which the last one closes. Safe to use from many threads.
 class Program {
  public:
@@ -66,6 +84,11 @@ class Program {
   std::span<const TensorSpec> outputs() const;
   std::span<const Symbol> symbols() const;
   std::span<const StateSpec> states() const;
+  /// Inputs that runs take in chunks, in order; none: a run takes the whole. kCorruptFile: the metadata have them in
+  /// another form than they are written in.
+  Result<std::vector<StreamedInput>> streamed_inputs() const;
+  /// The outputs of such a program, in order. kCorruptFile likewise.
+  Result<std::vector<StreamedOutput>> streamed_outputs() const;
   /// All nodes in execution order.
   std::vector<NodeInfo> nodes() const;
   /// Weights and other constants: the graph's own, then those of nested graphs, whose names may appear again.

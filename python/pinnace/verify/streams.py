@@ -18,7 +18,6 @@ from pinnace.program import Program
 from pinnace.progress import phase
 from pinnace.session import Session, nodes_on
 from pinnace.sources.base import Source, check_ends
-from pinnace.streams import streamed_inputs, streamed_outputs
 from pinnace.types import Array
 from pinnace.verify.reference_runs import ReferenceRun
 from pinnace.verify.verification import doubts_of, seen_in
@@ -60,14 +59,13 @@ def _cut(count: int, sizes: Sequence[int], multiple: int) -> list[int]:
 def run_in_chunks(session: Session, inputs: Mapping[str, Array], sizes: Sequence[int]) -> dict[str, Array]:
     """What a session gives for the chunks one after the other and for finish(), joined: from its initial state on.
     Elements that the outputs lag behind by are at the front. InvalidArgument, Unsupported as run() raises them."""
-    facts = session.program.metadata
-    streams, outputs = streamed_inputs(facts), streamed_outputs(facts)
+    streams, outputs = session.program.stream, session.program.streamed_outputs
     session.reset_state()
     pieces: list[dict[str, Array]] = []
     at = 0
     for size in sizes:
         chunk = {
-            name: np.ascontiguousarray(np.take(x, range(at, at + size), axis=streams[name].stream.axis))
+            name: np.ascontiguousarray(np.take(x, range(at, at + size), axis=streams[name].axis))
             if name in streams
             else x
             for name, x in inputs.items()
@@ -176,8 +174,8 @@ def _judged(
 ) -> float:
     latency = next(iter(program.stream.values())).latency
     worst = 0.0
-    for place, (name, one) in enumerate(streamed_outputs(program.metadata).items()):
-        late = one.late(latency)
+    for place, (name, one) in enumerate(program.streamed_outputs.items()):
+        late = one.delay(latency)
         early, y = np.split(got[name], [late], axis=one.axis)
         if early.any():
             raise _core.VerificationError(

@@ -74,6 +74,9 @@ final class Native {
 
   static native byte[] metadata(long program);
 
+  /** The number of streamed inputs, those, and the streamed outputs. */
+  static native byte[] streams(long program);
+
   static native long create(
       long program, byte[][] words, int[] numbers, long[] times, int[] processors, byte[][] keep);
 
@@ -105,6 +108,15 @@ final class Native {
   static native void setState(long session, int index, Object owner, long[] value);
 
   static native void resetState(long session);
+
+  static native byte[] saveState(long session);
+
+  static native void restoreState(long session, byte[] saved);
+
+  static native long fork(long session);
+
+  /** How many elements along time are left of each output. */
+  static native long[] finish(long session, Object owners, long[] inputs, int inputCount, long token, long timeoutNs);
 
   /** The page, of the kit in the direct buffer or, where that is null, in the file. */
   static native byte[] report(byte[] path, Object buffer, long offset, long bytes, byte[][] targets, double seconds);

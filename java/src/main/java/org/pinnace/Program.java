@@ -30,6 +30,7 @@ public final class Program implements AutoCloseable {
   private final List<Spec> inputs;
   private final List<Spec> outputs;
   private final List<Spec> states;
+  final Streams streams;
 
   private Program(long pointer) {
     handle = new Handle(this, Handle.PROGRAM, "program", pointer);
@@ -40,6 +41,7 @@ public final class Program implements AutoCloseable {
     inputs = specs(cells);
     outputs = specs(cells);
     states = specs(cells);
+    streams = new Streams(pointer);
   }
 
   private List<Spec> specs(Cells cells) {
@@ -126,6 +128,22 @@ public final class Program implements AutoCloseable {
   @NonNull
   public List<Symbol> symbols() {
     return symbols;
+  }
+
+  /**
+   * Inputs that runs take in chunks, of a program that was loaded as a stream; empty: a run takes the whole.
+   *
+   * @throws PinnaceException.CorruptFile the metadata have them in another form than they are written in.
+   */
+  @NonNull
+  public List<StreamedInput> streamedInputs() {
+    return streams.inputs();
+  }
+
+  /** The outputs of such a program. Errors as above. */
+  @NonNull
+  public List<StreamedOutput> streamedOutputs() {
+    return streams.outputs();
   }
 
   /** Facts that were recorded at conversion, sorted by key. @throws PinnaceException.InvalidArgument it is closed. */

@@ -18,7 +18,7 @@ import java.util.concurrent.atomic.AtomicBoolean;
  *
  * <p>One thread at a time runs it, or reads or writes its states: a second one gets {@link PinnaceException.InvalidArgument}.
  * What describes it (outputs, placement, plan, precision) may be called from any thread at any time. Every method of a
- * closed session throws {@link PinnaceException.InvalidArgument}. One that is not closed is freed when it is collected.
+ * closed session but {@link #outputs} throws {@link PinnaceException.InvalidArgument}. One that is not closed is freed when it is collected.
  */
 public final class Session implements AutoCloseable {
   private static final Executor THREADS =
@@ -35,17 +35,30 @@ public final class Session implements AutoCloseable {
   private final Handle handle;
   private final List<Spec> inputs;
   private final List<Spec> states;
+  private final List<Spec> outputSpecs; // without those that were kept
+  private final Streams streams;
   private final List<String> outputNames;
   private final AtomicBoolean busy = new AtomicBoolean();
 
   private Session(Program program, long pointer) {
     handle = new Handle(this, Handle.SESSION, "session", pointer);
     inputs = program.inputs();
+    outputSpecs = program.outputs();
     states = program.states();
+    streams = program.streams;
     List<String> names = new ArrayList<>();
     Cells cells = new Cells(Native.outputs(pointer));
     while (cells.more()) names.add(cells.text());
     outputNames = Collections.unmodifiableList(names);
+  }
+
+  private Session(Session of, long pointer) {
+    handle = new Handle(this, Handle.SESSION, "session", pointer);
+    inputs = of.inputs;
+    outputSpecs = of.outputSpecs;
+    states = of.states;
+    streams = of.streams;
+    outputNames = of.outputNames;
   }
 
   /** A session with all options at their defaults. Errors as below. */
@@ -234,6 +247,30 @@ public final class Session implements AutoCloseable {
       return packed;
     }
 
+    Map<String, Tensor> finish() {
+      for (int i = 0, at = 0; i < inputs.size(); at += tensors[i++].packedLength()) {
+        if (streams.has(inputs.get(i).name)) packedInputs[at] = 0; // no address: what it reads is the session's
+      }
+      long session = handle.enter();
+      try {
+        long token = options.token == null ? 0 : options.token.handle.enter();
+        try {
+          long[] rest = Native.finish(session, tensors, packedInputs, inputs.size(), token, options.timeoutNs);
+          if (streams.inputs().get(0).tail == 0) return nothing();
+          Map<String, Tensor> outputs = copyOutputs(session);
+          for (int i = 0; i < outputSpecs.size(); ++i) {
+            String name = outputSpecs.get(i).name;
+            outputs.put(name, outputs.get(name).first(streams.axis(name), rest[i]));
+          }
+          return outputs;
+        } finally {
+          if (options.token != null) options.token.handle.leave();
+        }
+      } finally {
+        handle.leave();
+      }
+    }
+
     Profile run(boolean profiled) {
       long session = handle.enter();
       try {
@@ -365,6 +402,127 @@ public final class Session implements AutoCloseable {
     } finally {
       busy.set(false);
     }
+  }
+
+  /**
+   * All states as bytes, from which {@link #restoreState} goes on: in any session of the same program, on any target, in
+   * another process or on another machine too. They hold their hash and that of the program.
+   *
+   * @throws PinnaceException.DeviceLost a state lay in the memory of a device that was lost.
+   */
+  @NonNull
+  public byte[] saveState() {
+    claim();
+    try {
+      long pointer = handle.enter();
+      try {
+        return Native.saveState(pointer);
+      } finally {
+        handle.leave();
+      }
+    } finally {
+      busy.set(false);
+    }
+  }
+
+  /**
+   * Goes on where {@link #saveState} was called. Nothing was changed where it throws.
+   *
+   * @throws PinnaceException.CorruptFile the bytes are damaged, or nothing that saveState gave.
+   * @throws PinnaceException.InvalidArgument they are of a program with another graph or other weights.
+   * @throws PinnaceException.Unsupported a newer version of pinnace saved them.
+   */
+  public void restoreState(@NonNull byte[] saved) {
+    if (saved == null) throw new PinnaceException.InvalidArgument("the saved states are null");
+    claim();
+    try {
+      long pointer = handle.enter();
+      try {
+        Native.restoreState(pointer, saved);
+      } finally {
+        handle.leave();
+      }
+    } finally {
+      busy.set(false);
+    }
+  }
+
+  /**
+   * A second session with the same states, to be closed on its own. It shares weights and what was prepared; what either
+   * runs from now on leaves the other alone.
+   *
+   * @throws PinnaceException.DeviceLost as {@link #saveState}.
+   */
+  @NonNull
+  public Session fork() {
+    claim();
+    try {
+      long pointer = handle.enter();
+      try {
+        return new Session(this, Native.fork(pointer));
+      } finally {
+        handle.leave();
+      }
+    } finally {
+      busy.set(false);
+    }
+  }
+
+  /** The same for a program whose inputs are all streams. See below. */
+  @NonNull
+  public Map<String, Tensor> finish() {
+    return finish(Collections.<String, Tensor>emptyMap(), new RunOptions());
+  }
+
+  /**
+   * Ends a stream: gives what is left of the outputs, which may be empty along time, and puts the states back to their
+   * initial values, so that the next chunk begins another stream. Where it throws, the states are as before, but for an
+   * OutOfMemoryError of Java's while the results are copied: the stream has ended then.
+   *
+   * @param others the inputs that are no streams, by name; borrowed until return.
+   * @return the outputs by name, in order, in memory of their own.
+   * @throws PinnaceException.InvalidArgument the program takes the whole at once, or as {@link #run} does.
+   * @throws PinnaceException.CorruptFile the metadata of its streams are wrong.
+   * @throws PinnaceException.Unsupported an output has elements of fewer than 8 bits.
+   */
+  @NonNull
+  public Map<String, Tensor> finish(@NonNull Map<String, Tensor> others, @NonNull RunOptions options) {
+    if (streams.inputs().isEmpty()) {
+      throw new PinnaceException.InvalidArgument("the program takes the whole at once: there is no stream to end");
+    }
+    if (others == null) throw new PinnaceException.InvalidArgument("the inputs are null");
+    Map<String, Tensor> given = new LinkedHashMap<>(others);
+    for (StreamedInput one : streams.inputs()) {
+      if (others.containsKey(one.name)) {
+        throw new PinnaceException.InvalidArgument("input '" + one.name + "' is a stream: run() takes what is left of it");
+      }
+      given.put(one.name, Tensor.allocate(DType.U8, 0));
+    }
+    for (Spec spec : outputSpecs) {
+      if (spec.dtype.bits() < 8) {
+        throw new PinnaceException.Unsupported("output '" + spec.name + "' is " + spec.dtype + ", of which finish() takes no part");
+      }
+    }
+    Call call = new Call(given, null, options);
+    claim();
+    try {
+      return call.finish();
+    } finally {
+      busy.set(false);
+    }
+  }
+
+  /** What a run on no elements would give. */
+  private Map<String, Tensor> nothing() {
+    Map<String, Tensor> outputs = new LinkedHashMap<>();
+    for (Spec spec : outputSpecs) {
+      long[] shape = spec.shape();
+      for (int d = 0; d < shape.length; ++d) {
+        if (shape[d] < 0 || d == streams.axis(spec.name)) shape[d] = 0;
+      }
+      outputs.put(spec.name, Tensor.allocate(spec.dtype, shape));
+    }
+    return outputs;
   }
 
   /** Puts every state back to its initial value. */

@@ -190,6 +190,25 @@ public final class Tensor {
     return copy;
   }
 
+  /** A copy of the first {@code count} elements along an axis, of a type of whole bytes. */
+  Tensor first(int axis, long count) {
+    long[] sizes = shape.clone();
+    sizes[axis] = count;
+    Tensor copy = allocate(dtype, sizes);
+    long inner = 1;
+    for (int d = axis + 1; d < sizes.length; ++d) inner *= sizes[d];
+    int from = (int) dtype.bytes(inner * shape[axis]);
+    int to = (int) dtype.bytes(inner * count);
+    ByteBuffer source = buffer();
+    ByteBuffer target = copy.buffer();
+    for (int row = 0; to > 0 && (row + 1) * (long) to <= copy.bytes; ++row) {
+      source.limit(row * from + to);
+      source.position(row * from);
+      target.put(source);
+    }
+    return copy;
+  }
+
   boolean readOnly() {
     return buffer.isReadOnly();
   }
