@@ -2,7 +2,7 @@
 --check only compares.
 
 docs/operators.md comes from the header comments of cpp/ops/*.cc, docs/imports.md from the importers' tables, the
-README's table from the lists of operators and kernels, tables of rules from cpp/**/rules.inc, the lists of operators in
+README's tables from the lists of operators and kernels and from declarations, tables of rules from cpp/**/rules.inc, the lists of operators in
 docs/gpu_rules.md from the GPU's lists, python/pinnace/_core.pyi from the built extension (by pybind11-stubgen),
 docs/python_api.md from the package's documentation.
 """
@@ -18,6 +18,7 @@ import textwrap
 from pathlib import Path
 
 import importer_tables
+import language_table
 import python_page
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -384,7 +385,7 @@ def main() -> int:
     for name, text in (
         ("docs/operators.md", operators_page()),
         ("docs/imports.md", imports_page()),
-        ("README.md", with_tables("README.md", readme_table())),
+        ("README.md", with_tables("README.md", readme_table(), language_table.language_table())),
         ("docs/planner_rules.md", with_tables("docs/planner_rules.md", rules("compile"))),
         (
             "docs/gpu_rules.md",
