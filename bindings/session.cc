@@ -163,7 +163,7 @@ Service make_service(const std::string& preference, const std::string& priority,
 std::unique_ptr<Session> make_session(const Program& program, const std::string& target, int threads,
                                       const std::string& precision, bool fallback, const std::vector<std::string>& keep,
                                       int plan_cache, const std::vector<const CustomOp*>& ops, bool require_payload,
-                                      bool pack_cache, const Service& service) {
+                                      bool pack_cache, const Service& service, bool shape_invariant) {
   Options options;
   options.service = service;
   options.target = target;
@@ -174,6 +174,7 @@ std::unique_ptr<Session> make_session(const Program& program, const std::string&
   options.plan_cache = plan_cache;
   options.ops = ops;
   options.require_payload = require_payload;
+  options.shape_invariant = shape_invariant;
   if (pack_cache) options.packed_store = &user_pack_cache();
   return std::make_unique<Session>(interruptible([&] { return Session::create(program, options); }));
 }
@@ -343,7 +344,8 @@ void add_session(py::module_& module) {
       .def(py::init(&make_session), py::arg("program"), py::arg("target") = "auto", py::arg("threads") = 0,
            py::arg("precision") = "fp32", py::arg("fallback") = true, py::arg("keep") = std::vector<std::string>{},
            py::arg("plan_cache") = 8, py::arg("ops") = std::vector<const CustomOp*>{},
-           py::arg("require_payload") = false, py::arg("pack_cache") = false, py::arg("service") = Service())
+           py::arg("require_payload") = false, py::arg("pack_cache") = false, py::arg("service") = Service(),
+           py::arg("shape_invariant") = false)
       .def_property_readonly("inputs", [](const Session& s) { return spec_dicts(s.inputs()); })
       .def_property_readonly("outputs", [](const Session& s) { return spec_dicts(s.outputs()); })
       .def_property_readonly("symbols", [](const Session& s) { return symbol_dicts(s.symbols()); })

@@ -22,9 +22,10 @@ struct TargetSpec {
   std::string backend;
   std::string variant;
   std::string precision = "fp32";
-  bool automatic = false;  ///< chosen by "auto", not by name: only what pays is to go there
-  bool storing = false;    ///< only the constants are wanted, for a file: no device is asked, nothing will run
-  Service service = {};    ///< the application's wishes, checked
+  bool automatic = false;        ///< chosen by "auto", not by name: only what pays is to go there
+  bool storing = false;          ///< only the constants are wanted, for a file: no device is asked, nothing will run
+  Service service = {};          ///< the application's wishes, checked
+  bool shape_invariant = false;  ///< as in Options; the CPU's alone
 };
 
 /// Whether a node can run, and the rule that refuses it if not.

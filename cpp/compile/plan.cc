@@ -183,6 +183,28 @@ void log_plan(const PlanRequest& request, const Plan& plan, const LogTime& time)
                    plan.arena_bytes, " bytes between them, in ", time.text());
 }
 
+/// For Options::shape_invariant: floats that follow from sizes, such as the sines of positions, run like all others.
+/// Reference code computes them ahead up to kKnownElements, which another size is beyond.
+void run_floats_of_sizes(const Graph& graph, TypeInference& found) {
+  std::vector<bool> follows(graph.values.size());
+  for (size_t k = 0; k < graph.nodes.size(); ++k) {
+    if (!found.computed[k]) continue;
+    const Node& node = *graph.nodes[k];
+    const auto by_size = [&](ValueId id) {
+      return id != kNoValue && (follows[static_cast<size_t>(id)] || !found.data[static_cast<size_t>(id)]);
+    };
+    if (std::none_of(node.inputs.begin(), node.inputs.end(), by_size)) continue;
+    bool floats = false;
+    for (const ValueId id : node.outputs) {
+      follows[static_cast<size_t>(id)] = true;
+      floats |= (dtypes(found.types[static_cast<size_t>(id)].dtype) & kFloats) != 0;
+    }
+    if (!floats) continue;
+    found.computed[k] = false;
+    for (const ValueId id : node.outputs) found.data[static_cast<size_t>(id)] = nullptr;
+  }
+}
+
 }  // namespace
 
 Result<Plan> make_plan(const PlanRequest& request) {
@@ -190,6 +212,10 @@ Result<Plan> make_plan(const PlanRequest& request) {
   const Graph& graph = request.graph;
   Plan plan;
   PINNACE_ASSIGN(plan.type_inference, infer_types(graph, request.input_types, {}, request.ops));
+  const auto is_invariant = [](const TargetChoice& t) { return t.spec.shape_invariant; };
+  if (std::any_of(request.targets.begin(), request.targets.end(), is_invariant)) {
+    run_floats_of_sizes(graph, plan.type_inference);
+  }
   GivenBack given_back;
   Crossings crossings;
   do {  // ends: every turn but the last gives back a node that was not given back before

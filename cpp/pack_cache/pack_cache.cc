@@ -64,7 +64,8 @@ std::optional<Identity> identity_of(const Program& program, const Options& o) {
   const ssize_t length = ::readlink(str_cat("/proc/self/fd/", descriptor).c_str(), path, sizeof path);
   if (length <= 0 || static_cast<size_t>(length) == sizeof path) return std::nullopt;
   // Payloads are of one processor, precision and set of fused operators.
-  const std::string use = str_cat(o.target, ", ", kernel_isa_name(cpu_isa()), ", ", o.precision);
+  const std::string use = str_cat(o.target, ", ", kernel_isa_name(cpu_isa()), ", ", o.precision,
+                                  o.shape_invariant ? ", shape-invariant" : "");
   const auto hashed = [](std::string_view text) { return hash64(std::as_bytes(std::span(text.data(), text.size()))); };
   const auto time = [](const timespec& t) { return str_cat(t.tv_sec, ".", t.tv_nsec); };
   const auto pieces = program.data().file.pieces();

@@ -92,6 +92,7 @@ Status create_session(const pnc_program* program, const pnc_session_options& giv
   chosen.fallback = !given.no_fallback;
   if (given.plan_cache) chosen.plan_cache = given.plan_cache;
   chosen.require_payload = given.require_payload != 0;
+  chosen.shape_invariant = given.shape_invariant != 0;
   if (given.keep_count < 0 || given.op_count < 0 || given.processor_count < 0) return invalid("a count is negative");
   if ((!given.keep && given.keep_count) || (!given.ops && given.op_count) ||
       (!given.processors && given.processor_count)) {

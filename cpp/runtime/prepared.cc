@@ -50,8 +50,8 @@ struct Registry {
 constinit PerProcess<Registry> registry;
 
 std::string key_of(const Options& o, const std::vector<TargetChoice>& targets) {
-  std::string key =
-      str_cat(o.target, "|", o.threads, "|", o.precision, "|", o.fallback, "|", o.plan_cache, "|", o.require_payload);
+  std::string key = str_cat(o.target, "|", o.threads, "|", o.precision, "|", o.fallback, "|", o.plan_cache, "|",
+                            o.require_payload, o.shape_invariant ? "|i" : "");
   for (const std::string& name : o.keep) key += str_cat("|k", name.size(), ":", name);
   const Service& s = o.service;
   key += str_cat("|s", s.preference, "|", s.priority, "|", s.deadline.count(), "|", s.loop_timeout.count(), "|",
@@ -65,6 +65,25 @@ std::string key_of(const Options& o, const std::vector<TargetChoice>& targets) {
     key += str_cat(use, t.backend->name());
   }
   return key;
+}
+
+bool is_automatic(const Options& o) {
+  return o.target == "auto" || o.target == kAutoFixed;
+}
+
+/// Only the CPU computes so; "auto" then means it.
+Status make_shape_invariant(const Options& o, std::vector<TargetChoice>& targets) {
+  if (o.precision != "fp32" && o.precision != "auto") {
+    return invalid("shape_invariant needs the precision fp32, was given ", o.precision);
+  }
+  if (is_automatic(o)) std::erase_if(targets, [](const TargetChoice& t) { return t.backend != &cpu_backend(); });
+  for (TargetChoice& t : targets) {
+    if (t.backend != &cpu_backend())
+      return unsupported("shape_invariant is the CPU's alone, not ", t.backend->name(), "'s");
+    t.spec.precision = "fp32";
+    t.spec.shape_invariant = true;
+  }
+  return {};
 }
 
 /// Takes note of a kDeviceLost (see name_lost). True if another plan is worth making: the device can be opened anew and
@@ -167,13 +186,14 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
       settle_precision(cpu_backend(), cpu);
       targets.push_back({&cpu_backend(), std::move(cpu), ""});
     }
+    if (options.shape_invariant) PINNACE_TRY(make_shape_invariant(options, targets));
     const auto prepare = [program, options](std::vector<TargetChoice> with, bool recover) {
       for (;;) {
         auto prepared = create(program, options, with);
         if (prepared || !recover || !note_loss(with, prepared.status(), options.fallback)) return prepared;
       }
     };
-    if (options.target == "auto" || options.target == kAutoFixed) {
+    if (is_automatic(options) && !options.shape_invariant) {
       return autotune_device({program, options, targets, prepare}, options.target == kAutoFixed);
     }
     return prepare(std::move(targets), true);

@@ -213,6 +213,10 @@ class Program:
     @property
     def states(self) -> list[dict[str, typing.Any]]: ...
     @property
+    def streamed_inputs(self) -> list[dict[str, typing.Any]]: ...
+    @property
+    def streamed_outputs(self) -> list[dict[str, typing.Any]]: ...
+    @property
     def symbols(self) -> list[dict[str, typing.Any]]: ...
 
 class Service:
@@ -247,6 +251,7 @@ class Session:
         require_payload: bool = False,
         pack_cache: bool = False,
         service: Service = ...,
+        shape_invariant: bool = False,
     ) -> None: ...
     def finish(
         self,

@@ -18,7 +18,7 @@ from pinnace.arrays import input_array, ordered_inputs
 from pinnace.files import one_line, place_text, printable, write_text
 from pinnace.program import Program, core_of
 from pinnace.service import Service, core_service
-from pinnace.streams import StreamedOutput, streamed_inputs, streamed_outputs
+from pinnace.streams import StreamedOutput
 from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
 
 if TYPE_CHECKING:
@@ -267,6 +267,10 @@ class Session:
                empty). Later sessions and processes map it from there instead of packing again. The end of the process
                waits up to five seconds for what is still being written. False: nothing is read or written.
     service    wishes about power, priority, time, folders, devices and processors: a Service.
+    shape_invariant  True: an element of a result is computed by the same steps whatever else the run computes. Chunks
+               of a stream then give the bits of the full sequence, and parts of a batch those of the batch, with the
+               exceptions of docs/streaming.md. It is slower: `placement` has the kernels. "auto" then means the CPU and
+               fp32; another target raises Unsupported, "fp16" and "bf16" raise InvalidArgument.
 
     The arguments program (as a Program), target (as text), threads, precision, fallback and plan_cache are attributes,
     to read.
@@ -294,6 +298,7 @@ class Session:
         require_payload: bool = False,
         pack_cache: bool = True,
         service: Service | None = None,
+        shape_invariant: bool = False,
     ) -> None:
         """See the class."""
         if not isinstance(program, Program):
@@ -303,6 +308,7 @@ class Session:
         self.threads, self.fallback, self.plan_cache = threads, fallback, plan_cache
         self._precision, self._keep = precision, tuple(keep)
         self._require_payload, self._pack_cache, self._service = require_payload, pack_cache, service
+        self._shape_invariant = shape_invariant
         self._core = _core.Session(
             core_of(program),
             self.target,
@@ -315,6 +321,7 @@ class Session:
             require_payload,
             pack_cache,
             core_service(service),
+            shape_invariant,
         )
         self.precision: str = self._core.precision
         self._inputs = specs_from(self._core.inputs, self._core.symbols)
@@ -339,6 +346,7 @@ class Session:
             "require_payload": self._require_payload,
             "pack_cache": self._pack_cache,
             "service": self._service,
+            "shape_invariant": self._shape_invariant,
         }
         state = self.state
         return session_from_pickle, (self.program, arguments, {name: state[name] for name in state})
@@ -427,8 +435,7 @@ class Session:
 
         InvalidArgument: the program takes the whole at once; and what run() raises. The states are then as before.
         """
-        facts = self.program.metadata
-        streams, outputs = streamed_inputs(facts), streamed_outputs(facts)
+        streams, outputs = self.program.stream, self.program.streamed_outputs
         if not streams:
             raise _core.InvalidArgument("finish() ends a stream, and the program has none: see load(stream=...)")
         if both := sorted(set(inputs or {}) & set(streams)):

@@ -153,6 +153,21 @@ class CausalTransformer(nn.Module):
         return made
 
 
+class Sines(nn.Module):
+    """Sines of positions, which follow from the number of elements, beside the elements."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.frequencies: torch.Tensor
+        self.register_buffer("frequencies", torch.rand(33))
+        self.mix = nn.Linear(33, 33)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        angles = torch.arange(x.shape[1])[:, None] * self.frequencies
+        y: torch.Tensor = self.mix(x + torch.sin(angles)).softmax(-1)
+        return y
+
+
 class SpectralMask(nn.Module):
     """A mask on a short-time Fourier transform of frames without padding."""
 
@@ -210,6 +225,7 @@ NETWORKS = {
     "unet": Network(UNet, (1, 1, 16 * 110), 2, 48, 16),
     "transformer": Network(lambda: CausalTransformer(240), (2, 230, 8), 1, 0, 1, 240),
     "transformer_ahead": Network(lambda: CausalTransformer(240, True), (1, 230, 8), 1, 2, 1, 240),
+    "sines": Network(Sines, (1, 230, 33), 1, 0),
     "stft": Network(SpectralMask, (1, 32 * 110), 1, 32, 32),
     "picture": Network(Picture, (1, 1, 220, 8), 2, 8, 2),
 }  # fmt: skip

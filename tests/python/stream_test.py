@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import inspect
 import re
 from collections.abc import Sequence
@@ -43,15 +44,21 @@ def whole(module: nn.Module, x: torch.Tensor) -> list[np.ndarray[Any, Any]]:
     return [one.numpy() for one in (y if isinstance(y, tuple) else (y,))]
 
 
+def behind_zeros(y: np.ndarray[Any, Any], right: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """What of a stream's output stands for `right`: all but the zeros by which it lags behind."""
+    time = next((i for i in range(y.ndim) if y.shape[i] != right.shape[i]), 0)
+    early, rest = np.split(y, [y.shape[time] - right.shape[time]], axis=time)
+    assert not early.any()
+    assert rest.shape == right.shape
+    return rest
+
+
 def held(program: pn.Program, session: pn.Session, x: torch.Tensor, want: Sequence[Any], sizes: Sequence[int]) -> None:
     """Chunks of these sizes, joined, are `want` behind zeros, within 1e-6 of its magnitude."""
     (name,) = program.stream
     got = run_in_chunks(session, {name: x.numpy()}, sizes)
     for y, right in zip(got.values(), want, strict=True):
-        time = next((i for i in range(y.ndim) if y.shape[i] != right.shape[i]), 0)
-        early, rest = np.split(y, [y.shape[time] - right.shape[time]], axis=time)
-        assert not early.any()
-        assert rest.shape == right.shape
+        rest = behind_zeros(y, right)
         assert np.abs(rest - right).max(initial=0) <= 2e-6 * np.abs(right).max(), sizes
 
 
@@ -78,6 +85,55 @@ def test_chunks_are_the_whole(name: str, target: str, rng: np.random.Generator) 
         ends = np.minimum(np.cumsum(sizes), count)
         cut = [int(n) * stream.multiple for n in np.diff(ends, prepend=0) if n]
         held(program, session, x, want, cut)
+
+
+@pytest.mark.parametrize("isa", ["", "sse2", "avx2"])
+@pytest.mark.parametrize("name", NETWORKS)
+def test_shape_invariant_chunks_have_the_bits_of_the_whole(name: str, isa: str, rng: np.random.Generator) -> None:
+    program, module, x = built(name)
+    (stream,) = program.stream.values()
+    (argument,) = program.inputs
+    target = f"cpu:{isa}" if isa else "cpu"
+    count = x.shape[stream.axis] // stream.multiple
+    used = {argument: x.numpy().take(range(count * stream.multiple), stream.axis)}
+    # With sizes that are open: others are computed with at conversion, by reference code.
+    longest = NETWORKS[name].longest or 4000 * stream.multiple
+    time = {stream.axis: pn.Dim("t", stream.multiple, longest, multiple_of=stream.multiple)}
+    whole_program = pn.load(module, (torch.from_numpy(used[argument]),), [time]).build(verify=False)
+    want = pn.Session(whole_program, target=target, shape_invariant=True).run(used)
+    session = pn.Session(program, target=target, shape_invariant=True, threads=1)
+    random = [int(n) for n in rng.integers(1, 40, count)]
+    for sizes in ([1] * count, [7] * (count // 7 + 1), random, [count]):
+        ends = np.minimum(np.cumsum(sizes), count)
+        cut = [int(n) * stream.multiple for n in np.diff(ends, prepend=0) if n]
+        got = run_in_chunks(session, used, cut)
+        for y, right in zip(got.values(), want.values(), strict=True):
+            differ = np.flatnonzero(behind_zeros(y, right) != right)
+            assert not len(differ), (sizes[:3], len(differ), [(row.op, row.kernel) for row in session.placement])
+
+
+def test_shape_invariant_batches_have_the_bits_of_their_parts() -> None:
+    """Convolutions of which others would take Winograd's, and sums over dimensions before others."""
+    torch.manual_seed(0)
+    module = nn.Sequential(nn.Conv2d(16, 32, 3, padding=1), nn.Softmax(1), nn.Conv2d(32, 16, 1), nn.Flatten(2)).eval()
+    example = torch.randn(4, 16, 12, 12)
+    program = pn.load(module, (example,), [{0: pn.Dim("n", 1, 8)}]).build(verify=False)
+    (x,) = program.inputs
+    session = pn.Session(program, target="cpu", shape_invariant=True)
+    assert session.precision == "fp32"
+    (together,) = session.run({x: example.numpy()}).values()
+    for i in range(4):
+        (part,) = session.run({x: example.numpy()[i : i + 1]}).values()
+        np.testing.assert_array_equal(part, together[i : i + 1])
+    (usual,) = pn.Session(program, target="cpu").run({x: example.numpy()}).values()
+    np.testing.assert_allclose(together, usual, atol=1e-5)
+    (again,) = copy.copy(session).run({x: example.numpy()}).values()
+    np.testing.assert_array_equal(again, together)
+    with pytest.raises(pn.InvalidArgument, match="needs the precision fp32, was given bf16"):
+        pn.Session(program, target="cpu", precision="bf16", shape_invariant=True)
+    with pytest.raises(pn.Unsupported, match="is the CPU's alone, not softmetal's"):
+        pn.Session(program, target="softmetal", shape_invariant=True)
+    assert {row.backend for row in pn.Session(program, shape_invariant=True).placement} <= {"cpu", "none"}
 
 
 def test_a_build_verifies_in_chunks() -> None:
@@ -296,12 +352,18 @@ def test_compare_takes_another_stream_alone() -> None:
     ("key", "lie", "error"),
     [
         ("streamed.y", "axis 2, rate 1/1, more 2000000000", None),  # more than there is: what there is comes
-        ("streamed.y", "axis 9, rate 1/1, more 0", "no axis of time"),
-        ("streamed.y", "axis 2, rate 1/0, more 0", "metadata"),
+        ("streamed.y", "axis 9, rate 1/1, more 0", "not of the form"),
+        ("streamed.y", "axis 2, rate 1/0, more 0", "not of the form"),
+        ("streamed.y", "axis 2, rate 1/1, more 0, and more", "not of the form"),
+        ("streamed.y", "axis 2, rate 1/1, more -", "not of the form"),
+        ("streamed.z", "axis 2, rate 1/1, more 0", "no input or output"),
+        ("stream.y", "axis 2, latency 0, multiple 1, tail 0", "no input or output"),
         ("stream.x", "axis 2, latency 15, multiple 1, tail 4000", None),
-        ("stream.x", "axis 7, latency 15, multiple 1, tail 15", "no such axis"),
-        ("stream.x", "axis 2, latency 99999999999, multiple 1, tail 15", "metadata"),
-        ("stream.x", "a stream", "metadata"),
+        ("stream.x", "axis 7, latency 15, multiple 1, tail 15", "not of the form"),
+        ("stream.x", "axis 2, latency 99999999999, multiple 1, tail 15", "not of the form"),
+        ("stream.x", "axis 2, latency 15, multiple 0, tail 15", "not of the form"),
+        ("stream.x", "axis 2, latency -1, multiple 1, tail 15", "not of the form"),
+        ("stream.x", "a stream", "not of the form"),
     ],
 )
 def test_metadata_that_lie_about_a_stream_are_survived(key: str, lie: str, error: str | None) -> None:

@@ -76,6 +76,7 @@ class CpuBackend final : public Backend {
  private:
   static CpuMode mode_of(const TargetSpec& target) {
     CpuMode mode{cpu_isa()};
+    mode.shape_invariant = target.shape_invariant;
     if (Cpu wanted; cpu_isa_from_name(target.variant, &wanted)) {
       mode.instruction_set = wanted;
     } else if (packs_for_arm64(target, &wanted)) {

@@ -90,6 +90,12 @@ bool takes(const CpuKernelLine& line, const KernelNode& node) {
   }
   return !line.kernel->takes || line.kernel->takes(node);
 }
+/// Whether the line computes each element in the same steps whatever the other sizes are.
+bool is_shape_invariant(const CpuKernelLine& line, const KernelNode& node) {
+  const bool floats = line.dtype == DType::kF32 || line.dtype == DType::kF16;
+  if (floats && line.kernel->layouts != Layouts::kDense) return false;
+  return !line.kernel->by_shape || !line.kernel->by_shape(node);
+}
 }  // namespace
 
 bool line_runs(const CpuKernelLine& line) {
@@ -116,7 +122,8 @@ const CpuKernelLine* choose_kernel(const KernelNode& node, CpuMode mode, uint32_
     if (line.kernel->precision != Precision::kFp32 && line.kernel->precision != precision) continue;
     if (line.kernel->layouts == Layouts::kFollows && !(line.kernel->nhwc_inputs & has_nhwc)) continue;
     if (line.kernel->layouts == Layouts::kLeads && !nhwc_wanted) continue;
-    if (line.op == node.node().op && cpu_includes(mode.instruction_set, line.needs) && takes(line, node)) {
+    if (line.op == node.node().op && cpu_includes(mode.instruction_set, line.needs) && takes(line, node) &&
+        (!mode.shape_invariant || is_shape_invariant(line, node))) {
       return &line;
     }
   }

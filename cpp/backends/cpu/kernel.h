@@ -24,6 +24,7 @@ struct KernelContext {
   const Layout* layouts = nullptr;
   /// What is fused into the node, for run() and rows(): all operands have bytes. Before, it is KernelNode::fusion().
   const Fusion* fusion = &kNoFusion;
+  bool shape_invariant = false;  ///< Options::shape_invariant, for kernels that can do either
   /// Calls f(i) for i in [0, tasks) on the run's threads. The split may depend on shapes, never on `threads`: results
   /// are the same for every thread count.
   template <class F>
@@ -92,6 +93,10 @@ struct CpuKernel {
   /// Floats: the largest error, as a part of the largest output, where it is more than that of sums in a row; before an
   /// activation, whose slope may make more of it. f16: as a part of the largest sum of magnitudes.
   float error = 0;
+  /// Whether the order of a sum, or whether this kernel takes the node, depends on sizes of dimensions that the sum
+  /// does not run over; null: it does not. Options::shape_invariant passes over such lines, and over all that compute
+  /// floats in NHWC, whose borders and pixels decide who takes them.
+  bool (*by_shape)(const KernelNode& node) = nullptr;
   /// What run() needs of the node's types and attributes, worked out once: plan_bytes() bytes that plan() writes, given
   /// the layouts of the inputs, then the outputs. Null: none.
   int64_t (*plan_bytes)(const KernelNode& node) = nullptr;
@@ -109,6 +114,11 @@ struct CpuKernel {
   /// On x86-64, of a kernel of the baseline: the same as ARM64's baseline packs for it. Null: it packs alike.
   const CpuKernel* neon = nullptr;
 };
+
+/// For CpuKernel::by_shape: of every node.
+inline bool always_by_shape(const KernelNode&) {
+  return true;
+}
 
 /// A kernel of ARM64 where only its weights can be packed.
 constexpr CpuKernel packing_only(CpuKernel kernel) {
@@ -140,7 +150,8 @@ std::span<const CpuKernelLine> cpu_kernels(bool for_arm64 = false);
 struct CpuMode {
   Cpu instruction_set;
   Precision precision = Precision::kFp32;
-  bool for_arm64 = false;  ///< the instruction set is ARM64's, and this machine's is not
+  bool shape_invariant = false;  ///< as in Options
+  bool for_arm64 = false;        ///< the instruction set is ARM64's, and this machine's is not
   /// "neon_dotprod"; "sse2" or "neon" for the baseline.
   std::string_view isa() const {
     return for_arm64 && instruction_set == Cpu::generic ? "neon" : cpu_isa_name(instruction_set);

@@ -54,6 +54,12 @@ struct Options {
   const PackedStore* packed_store = nullptr;
   /// Wishes about power, priority, time, folders, devices and processors.
   Service service = {};
+  /// True: an element of a result is computed by the same steps whatever other elements are computed in the same run.
+  /// Chunks of a stream then give the bits of the full sequence, and parts of a batch those of the batch, with the
+  /// exceptions of docs/streaming.md. It is slower: a node takes a kernel whose sums are in an order that no other size
+  /// decides, or reference code. The target "auto" means the CPU and the precision "auto" means "fp32". kUnsupported:
+  /// another target than the CPU; kInvalidArgument: "fp16" or "bf16".
+  bool shape_invariant = false;
 };
 
 /// Where one node runs, and why not elsewhere.
@@ -236,8 +242,8 @@ class Session {
   ///
   /// inputs   as for run(); those that are streams are not read, and may be without memory, or left out at the end.
   /// Returns  of each of outputs() how many elements along time are left: output(i) begins with them, what follows them
-  ///          in it is not the network's. Where the stream has no latency nothing runs: there is no output(i), and
-  ///          `finished` is not called.
+  ///          in it is not the network's. 0 of those that Options::keep added. Where StreamedInput::tail is 0 nothing
+  ///          runs: there is no output(i), and `finished` is not called.
   /// kInvalidArgument: the program takes the whole at once; and what run() gives. States are then as before.
   Result<std::vector<int64_t>> finish(std::span<const Tensor> inputs = {}, const Finished& finished = {},
                                       const RunOptions& options = {});

@@ -160,7 +160,10 @@ Status attention_run(const KernelNode& node, const KernelContext& context, std::
 
 template <const F32Isa& isa>
 constexpr CpuKernel make_attention() {
-  return {.takes = attention_takes, .scratch_bytes = attention_scratch_bytes<isa>, .run = attention_run<isa>};
+  return {.takes = attention_takes,
+          .by_shape = always_by_shape,
+          .scratch_bytes = attention_scratch_bytes<isa>,
+          .run = attention_run<isa>};
 }
 
 }  // namespace

@@ -118,7 +118,8 @@ Status query_run(const KernelNode& node, const KernelContext& context, std::span
 
 template <const F32Isa& isa>
 constexpr CpuKernel make_query() {
-  return {.takes = query_takes, .scratch_bytes = query_scratch_bytes, .run = query_run<isa>};
+  return {
+      .takes = query_takes, .by_shape = always_by_shape, .scratch_bytes = query_scratch_bytes, .run = query_run<isa>};
 }
 
 }  // namespace

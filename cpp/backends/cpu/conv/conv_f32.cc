@@ -382,6 +382,7 @@ bool depthwise_takes(const KernelNode& node) {
 template <const F32Isa& isa>
 constexpr CpuKernel make_depthwise() {
   return {.takes = depthwise_takes,
+          .by_shape = always_by_shape,
           .plan_bytes = shape_plan_bytes,
           .plan = plan_shape,
           .scratch_bytes = depthwise_scratch_bytes,

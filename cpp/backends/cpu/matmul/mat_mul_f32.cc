@@ -155,6 +155,11 @@ bool gemm_takes(const KernelNode& node) {
   return node.attr_float("beta") == 1 && !c.empty() && c.back().size == N && node.input(2).elements() == N;
 }
 
+/// A C that is no constant is a row that is added to every row of the product where there is one row.
+bool gemm_by_shape(const KernelNode& node) {
+  return node.has_input(2) && !node.input_data(2) && node.input(2).rank() == 2;
+}
+
 /// With constant b and bias: packed once.
 template <ProductOf product, bool (*takes)(const KernelNode&)>
 bool shared_takes(const KernelNode& node) {
@@ -174,8 +179,11 @@ constexpr CpuKernel make_packed() {
 }
 
 template <ProductOf product, bool (*takes)(const KernelNode&), const F32Isa& isa>
-constexpr CpuKernel make_unpacked() {
-  return {.takes = takes, .scratch_bytes = scratch_bytes<product, isa, false>, .run = run<product, isa, false>};
+constexpr CpuKernel make_unpacked(bool (*by_shape)(const KernelNode&) = nullptr) {
+  return {.takes = takes,
+          .by_shape = by_shape,
+          .scratch_bytes = scratch_bytes<product, isa, false>,
+          .run = run<product, isa, false>};
 }
 
 template <const F32Isa& isa>
@@ -188,7 +196,7 @@ constexpr CpuKernel make_mat_mul_packed() {
 }
 template <const F32Isa& isa>
 constexpr CpuKernel make_gemm() {
-  return make_unpacked<gemm_product, gemm_takes, isa>();
+  return make_unpacked<gemm_product, gemm_takes, isa>(gemm_by_shape);
 }
 template <const F32Isa& isa>
 constexpr CpuKernel make_gemm_packed() {

@@ -389,6 +389,7 @@ Status mean_variance_run(const KernelNode&, const KernelContext& context, std::s
 template <const F32Isa& isa>
 constexpr CpuKernel make_mean_variance() {
   return {.takes = mean_variance_takes,
+          .by_shape = always_by_shape,
           .plan_bytes = mean_variance_plan_bytes,
           .plan = mean_variance_plan,
           .run = mean_variance_run<isa>};

@@ -157,6 +157,7 @@ class Compilation {
                           given.ops,
                           given.packed,
                           given.key_prefix};
+    executable->shape_invariant_ = mode.shape_invariant;
     executable->half_ = &half_kernels(mode.for_arm64 ? Cpu::generic : mode.instruction_set);
     executable->lowered_ = lower_cpu(segment, mode, legalized ? legalized->stored_as : std::vector<DType>());
     Compilation compilation(given, segment, mode, *executable);

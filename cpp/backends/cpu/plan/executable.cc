@@ -107,7 +107,8 @@ Status CpuExecutable::run(const RunContext& context, std::span<const TensorView>
                                .pool = context.pool,
                                .threads = std::min(context.threads, call.scratch_threads),
                                .layouts = call.layouts.data(),
-                               .fusion = &fusion};
+                               .fusion = &fusion,
+                               .shape_invariant = shape_invariant_};
     if (call.kind == LoweredNode::Kind::kToNhwc) {
       to_nhwc(kernel, in[0], out[0], call.layouts[1]);
     } else if (call.kind == LoweredNode::Kind::kToDense) {

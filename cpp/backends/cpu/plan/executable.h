@@ -79,6 +79,7 @@ class CpuExecutable final : public Executable {
   std::optional<LegalizedSegment> legalized_;  // whose nodes lowered_ has
   Lowered lowered_;                            // Operands point to its types
   const HalfF32Kernels* half_ = nullptr;
+  bool shape_invariant_ = false;
   std::vector<Call> calls_;
   std::vector<FusedRun> fused_runs_;
   std::vector<std::string> fused_run_names_;

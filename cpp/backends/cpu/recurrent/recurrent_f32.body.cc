@@ -34,9 +34,9 @@ inline T spread(const float* vector, int64_t k, int64_t K) {
 
 /// sums[row][N registers] += matrix [K][N] . row's vector. Few sums are made of two chains each, added at the end: four
 /// multiply-adds must be under way, or their latency decides. The hardware fetches the matrix ahead; doing it here too
-/// costs a fifth where it comes from the third cache (Zen 4).
+/// costs a fifth where it comes from the third cache (Zen 4). in_order: one chain each, whatever ROWS is.
 template <int N, int ROWS, class Weight>
-inline void multiply(const Weight* matrix, int64_t K, const RecurrentRowF32* rows, T (&sum)[ROWS][N]) {
+inline void multiply(const Weight* matrix, int64_t K, const RecurrentRowF32* rows, bool in_order, T (&sum)[ROWS][N]) {
   constexpr int kChains = N * ROWS < 4 ? 2 : 1;
   T chain[kChains][ROWS][N];
   PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
@@ -59,15 +59,20 @@ inline void multiply(const Weight* matrix, int64_t K, const RecurrentRowF32* row
 #else
   const int64_t steps = K;
 #endif
+  const bool joins = kChains > 1 && !in_order;
   int64_t k = 0;
-  for (; k + 2 <= steps; k += 2) {
-    step(k, 0);
-    step(k + 1, kChains - 1);
+  if (kChains == 1 || joins) {
+    for (; k + 2 <= steps; k += 2) {
+      step(k, 0);
+      step(k + 1, kChains - 1);
+    }
+    if (k < steps) step(k, 0);
+  } else {
+    for (; k < steps; ++k) step(k, 0);
   }
-  if (k < steps) step(k, 0);
   PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
     PINNACE_UNROLL for (int j = 0; j < N; ++j) {
-      sum[r][j] = kChains > 1 ? V::add(chain[0][r][j], chain[kChains - 1][r][j]) : chain[0][r][j];
+      sum[r][j] = joins ? V::add(chain[0][r][j], chain[kChains - 1][r][j]) : chain[0][r][j];
     }
   }
 }
@@ -156,7 +161,7 @@ void rows_of(const RecurrentBlockF32& b, const RecurrentRowF32* rows) {
       sum[r][j] = V::load(j * kLanes < from_before ? before + j * kLanes : b.extra + j * kLanes - from_before);
     }
   }
-  multiply<N, ROWS>(reinterpret_cast<const Weight*>(b.matrix), b.K, rows, sum);
+  multiply<N, ROWS>(reinterpret_cast<const Weight*>(b.matrix), b.K, rows, b.in_order, sum);
   if (b.kind == RecurrentKind::kProject) {
     PINNACE_UNROLL for (int r = 0; r < ROWS; ++r) {
       PINNACE_UNROLL for (int j = 0; j < N; ++j) V::store(rows[r].before + j * kLanes, sum[r][j]);

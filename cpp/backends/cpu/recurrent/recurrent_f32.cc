@@ -497,6 +497,7 @@ class Run {
     b.h = p_.maps[d][2];
     b.clip = p_.clip;
     b.input_forget = p_.input_forget;
+    b.in_order = context_.shape_invariant;
     const bool resets = b.kind == RecurrentKind::kGruReset;
     const auto flush = [&] {
       if (b.row_count) isa_.block(b);
@@ -526,6 +527,7 @@ class Run {
         product.extra = w + p_.gates * block.first;
         product.rows = &row;
         product.row_count = 1;
+        product.in_order = context_.shape_invariant;
         isa_.block(product);
       }
       float* reset = reset_ + state(d, k);
@@ -551,6 +553,7 @@ class Run {
     b.units = block.units;
     b.matrix = matrix + isa_.floats(isa_.rows(p_.H) * block.first);
     b.K = p_.H;
+    b.in_order = context_.shape_invariant;
     b.extra = matrix + isa_.floats(isa_.rows(p_.H) * p_.h_padded) + block.first;
     b.rows = rows;
     for (int64_t first = 0; first < p_.B; first += kRows) {

@@ -40,6 +40,7 @@ struct RecurrentBlockF32 {
   UnaryF32 f, g, h;
   float clip;         ///< 0: none
   bool input_forget;  ///< lstm: f = 1 - i
+  bool in_order;      ///< sums run over ascending k, whatever row_count is
 };
 
 struct RecurrentF32Kernels {

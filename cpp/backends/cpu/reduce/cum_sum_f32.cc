@@ -79,6 +79,6 @@ bool takes(const KernelNode& node) {
 }  // namespace
 
 extern const CpuKernel cum_sum_f32_generic;
-const CpuKernel cum_sum_f32_generic = {.takes = takes, .run = run};
+const CpuKernel cum_sum_f32_generic = {.takes = takes, .by_shape = always_by_shape, .run = run};
 
 }  // namespace pinnace::cpu

@@ -194,21 +194,28 @@ struct Reduced {
   int64_t outer = 1, size = 1, inner = 1;
 };
 
-bool reduced_of(const KernelNode& node, Reduced* r) {
-  const TensorType& x = node.input(0);
-  if (x.elements() < 1 || x.rank() > 32 || x.quantized()) return false;
-  uint32_t mask = 0;
+/// Bits of the dimensions that are reduced; false where they are not known, or wrong.
+bool axes_of(const KernelNode& node, uint32_t* mask) {
+  const int rank = node.input(0).rank();
   const auto* axes = node.has_input(1) ? node.input_data(1) : nullptr;
   const int64_t count = node.has_input(1) ? node.input(1).elements() : 0;
-  if (count > 0 && !axes) return false;
+  if (rank > 32 || (count > 0 && !axes)) return false;
+  *mask = 0;
   for (int64_t i = 0; i < count; ++i) {
     int64_t axis = node.input(1).dtype == DType::kI64 ? static_cast<const int64_t*>(axes)[i]
                                                       : static_cast<const int32_t*>(axes)[i];
-    if (axis < 0) axis += x.rank();
-    if (axis < 0 || axis >= x.rank()) return false;
-    mask |= 1u << axis;
+    if (axis < 0) axis += rank;
+    if (axis < 0 || axis >= rank) return false;
+    *mask |= 1u << axis;
   }
-  if (count == 0 && node.attr_int("noop_with_empty_axes") == 0) mask = ~0u;
+  if (count == 0 && node.attr_int("noop_with_empty_axes") == 0) *mask = ~0u;
+  return true;
+}
+
+bool reduced_of(const KernelNode& node, Reduced* r) {
+  const TensorType& x = node.input(0);
+  uint32_t mask = 0;
+  if (x.elements() < 1 || x.quantized() || !axes_of(node, &mask)) return false;
   int state = 0;  // before, within and behind the reduced dimensions
   for (int d = 0; d < x.rank(); ++d) {
     const int64_t n = x.shape[static_cast<size_t>(d)].size;
@@ -225,6 +232,22 @@ bool reduced_of(const KernelNode& node, Reduced* r) {
 bool reduce_takes(const KernelNode& node) {
   Reduced r;
   return reduced_of(node, &r);
+}
+
+/// Whether dimensions stand behind the reduced ones: sums over rows and over columns are in another order, and where
+/// those dimensions have one element, columns are rows.
+bool inner_by_shape(const KernelNode& node) {
+  uint32_t mask = 0;
+  if (!axes_of(node, &mask)) return true;
+  bool kept = false;
+  for (int d = node.input(0).rank(); d-- > 0;) {
+    if (!(mask >> d & 1)) {
+      kept = true;
+    } else if (kept) {
+      return true;
+    }
+  }
+  return false;
 }
 
 void reduce(const F32Isa& isa, Reduction kind, const KernelContext& context, const Reduced& r, const float* x,
@@ -262,7 +285,7 @@ Status reduce_run(const KernelNode& node, const KernelContext& context, std::spa
 
 template <const F32Isa& isa>
 constexpr CpuKernel make_reduce() {
-  return {.takes = reduce_takes, .packs = 0b10, .run = reduce_run<isa>};
+  return {.takes = reduce_takes, .packs = 0b10, .by_shape = inner_by_shape, .run = reduce_run<isa>};
 }
 
 template <const F32Isa& isa>

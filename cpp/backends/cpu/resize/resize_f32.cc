@@ -265,6 +265,11 @@ Status dense_run(const KernelNode&, const KernelContext& context, std::span<cons
   return {};
 }
 
+/// One row alone is summed in another order than several, and so are the columns behind the last whole register.
+bool weights_by_shape(const KernelNode& node) {
+  return node.attr_string("mode") != "nearest";
+}
+
 template <const ResizeF32Kernels& loops>
 constexpr CpuKernel make_dense() {
   return {.takes = resize_takes,
@@ -272,6 +277,7 @@ constexpr CpuKernel make_dense() {
           .pack = pack,
           .packs = 0b1110,
           .packs_sizes = true,
+          .by_shape = weights_by_shape,
           .scratch_bytes = dense_scratch,
           .run = dense_run<loops>};
 }

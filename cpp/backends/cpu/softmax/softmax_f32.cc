@@ -131,9 +131,14 @@ Status log_softmax_run(const KernelNode& node, const KernelContext& context, std
   });
   return {};
 }
+/// Where the dimensions behind the axis have one element, lines are summed otherwise.
+bool inner_by_shape(const KernelNode& node) {
+  return !rows_take(node);
+}
+
 template <const F32Isa& isa>
 constexpr CpuKernel make_log_softmax() {
-  return {.takes = takes, .run = log_softmax_run<isa>};
+  return {.takes = takes, .by_shape = inner_by_shape, .run = log_softmax_run<isa>};
 }
 
 template <const F32Isa& isa>
@@ -148,7 +153,7 @@ Status lp_normalization_run(const KernelNode& node, const KernelContext& context
 }
 template <const F32Isa& isa>
 constexpr CpuKernel make_lp_normalization() {
-  return {.takes = takes, .run = lp_normalization_run<isa>};
+  return {.takes = takes, .by_shape = inner_by_shape, .run = lp_normalization_run<isa>};
 }
 
 }  // namespace

@@ -295,6 +295,37 @@ NATIVE(jbyteArray, metadata)(JNIEnv* env, jclass self, jlong program) {
   return give(env, &list);
 }
 
+NATIVE(jbyteArray, streams)(JNIEnv* env, jclass self, jlong object) {
+  (void)self;
+  const pnc_streamed_input* inputs = NULL;
+  const pnc_streamed_output* outputs = NULL;
+  int32_t count = 0;
+  cells list = {0};
+  if (!ok(env, pnc_program_streamed_inputs(pointer(object), &inputs, &count))) return NULL;
+  add_number(&list, count);
+  for (int32_t i = 0; i < count; ++i) {
+    add(&list, inputs[i].name);
+    add_number(&list, inputs[i].axis);
+    add_number(&list, inputs[i].latency);
+    add_number(&list, inputs[i].multiple);
+    add_number(&list, inputs[i].tail);
+  }
+  pnc_free(inputs);
+  if (!ok(env, pnc_program_streamed_outputs(pointer(object), &outputs, &count))) {
+    free(list.bytes);
+    return NULL;
+  }
+  for (int32_t i = 0; i < count; ++i) {
+    add(&list, outputs[i].name);
+    add_number(&list, outputs[i].axis);
+    add_number(&list, outputs[i].up);
+    add_number(&list, outputs[i].down);
+    add_number(&list, outputs[i].more);
+  }
+  pnc_free(outputs);
+  return give(env, &list);
+}
+
 /* ---- sessions --------------------------------------------------------------------------------------------------- */
 
 /* The texts of options, in Options.java's order. */
@@ -305,9 +336,9 @@ NATIVE(jlong, create)(JNIEnv* env, jclass self, jlong program, jobjectArray word
   (void)self;
   pnc_session* session = NULL;
   pnc_session_options options = {0};
-  jint given[4] = {0};
+  jint given[5] = {0};
   jlong given_times[2] = {0};
-  (*env)->GetIntArrayRegion(env, numbers, 0, 4, given);
+  (*env)->GetIntArrayRegion(env, numbers, 0, 5, given);
   (*env)->GetLongArrayRegion(env, times, 0, 2, given_times);
   const jsize keep_count = (*env)->GetArrayLength(env, keep), count = keep_count + WORD_COUNT;
   const jsize processor_count = (*env)->GetArrayLength(env, processors);
@@ -336,6 +367,7 @@ NATIVE(jlong, create)(JNIEnv* env, jclass self, jlong program, jobjectArray word
     options.no_fallback = given[1];
     options.plan_cache = given[2];
     options.require_payload = given[3];
+    options.shape_invariant = given[4];
     options.keep = (const char* const*)texts;
     options.keep_count = keep_count;
     options.preference = word[PREFERENCE];
@@ -500,6 +532,55 @@ NATIVE(void, setState)(JNIEnv* env, jclass self, jlong session, jint index, jobj
 NATIVE(void, resetState)(JNIEnv* env, jclass self, jlong session) {
   (void)self;
   ok(env, pnc_session_reset_state(pointer(session)));
+}
+
+NATIVE(jbyteArray, saveState)(JNIEnv* env, jclass self, jlong session) {
+  (void)self;
+  const void* saved = NULL;
+  size_t bytes = 0;
+  jbyteArray array = NULL;
+  if (!ok(env, pnc_session_save_state(pointer(session), &saved, &bytes))) return NULL;
+  if (bytes > INT32_MAX) {
+    throw_new(env, "java/lang/OutOfMemoryError", "states of more bytes than an array can have");
+  } else if ((array = (*env)->NewByteArray(env, (jsize)bytes))) {
+    (*env)->SetByteArrayRegion(env, array, 0, (jsize)bytes, saved);
+  }
+  pnc_free(saved);
+  return array;
+}
+
+NATIVE(void, restoreState)(JNIEnv* env, jclass self, jlong session, jbyteArray saved) {
+  (void)self;
+  const jsize bytes = (*env)->GetArrayLength(env, saved);
+  char* copy = text_of(env, saved);
+  if (copy) ok(env, pnc_session_restore_state(pointer(session), copy, (size_t)bytes));
+  free(copy);
+}
+
+NATIVE(jlong, fork)(JNIEnv* env, jclass self, jlong session) {
+  (void)self;
+  pnc_session* forked = NULL;
+  ok(env, pnc_session_fork(pointer(session), &forked));
+  return number_of(forked);
+}
+
+NATIVE(jlongArray, finish)(JNIEnv* env, jclass self, jlong session, jobject owners, jlongArray inputs, jint input_count,
+                           jlong token, jlong timeout_ns) {
+  (void)self, (void)owners;
+  const pnc_run_options options = {pointer(token), timeout_ns};
+  const int32_t count = pnc_session_output_count(pointer(session));
+  jlongArray array = NULL;
+  pnc_tensor* tensors = tensors_of(env, inputs, input_count);
+  int64_t* rest = calloc((size_t)count + 1, sizeof *rest);
+  if (tensors && !rest) throw_new(env, "java/lang/OutOfMemoryError", "the end of a stream");
+  if (tensors && rest &&
+      ok(env, pnc_session_finish(pointer(session), tensors, input_count, &options, rest, count)) &&
+      (array = (*env)->NewLongArray(env, count))) {
+    (*env)->SetLongArrayRegion(env, array, 0, count, (const jlong*)rest);
+  }
+  free(tensors);
+  free(rest);
+  return array;
 }
 
 /* ---- the report of a device -------------------------------------------------------------------------------------- */

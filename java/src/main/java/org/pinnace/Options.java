@@ -13,6 +13,7 @@ public final class Options {
   private boolean fallback = true;
   private int planCache = 8;
   private boolean requirePayload = false;
+  private boolean shapeInvariant = false;
   private List<String> keep = Collections.emptyList();
   private Service service = new Service();
 
@@ -64,6 +65,18 @@ public final class Options {
     return this;
   }
 
+  /**
+   * True: an element of a result is computed by the same steps whatever else the run computes, so that chunks of a stream
+   * give the bits of the full sequence, and parts of a batch those of the batch, with the exceptions of docs/streaming.md.
+   * It is slower. The target "auto" then means the CPU and the precision "auto" fp32: {@link Session#create} throws
+   * {@link PinnaceException.Unsupported} for another target and InvalidArgument for "fp16" and "bf16".
+   */
+  @NonNull
+  public Options shapeInvariant(boolean invariant) {
+    this.shapeInvariant = invariant;
+    return this;
+  }
+
   /** Names of inner values that become outputs, after the program's, in this order. */
   @NonNull
   public Options keep(@NonNull List<String> names) {
@@ -83,7 +96,7 @@ public final class Options {
   long create(long program) {
     byte[][] names = new byte[keep.size()][];
     for (int i = 0; i < names.length; ++i) names[i] = Cells.of(keep.get(i), "a name to keep");
-    int[] numbers = {threads, fallback ? 0 : 1, planCache, requirePayload ? 1 : 0};
+    int[] numbers = {threads, fallback ? 0 : 1, planCache, requirePayload ? 1 : 0, shapeInvariant ? 1 : 0};
     if (planCache < 1) throw new PinnaceException.InvalidArgument("a plan cache of " + planCache + " sets, needs 1 or more");
     byte[][] words = {
       Cells.of(target, "the target"),

@@ -30,7 +30,9 @@ import org.junit.Test;
 
 /**
  * What each call gives, and misuse. {@code counter.pnc} of the folder {@code pinnace.tests} has y = 2 x + runs, of x
- * float32[n,3], n in 1..8, and the state runs, which counts from 0; {@code endless.pnc} runs until it is told to stop.
+ * float32[n,3], n in 1..8, and the state runs, which counts from 0; {@code endless.pnc} runs until it is told to stop. Streams
+ * of x float32[1,1,T]: {@code stream.pnc} has y[t] = x[t] + x[t + 2] and z = 2 x; {@code causal.pnc} has y = z = 2 x, and
+ * {@code lying.pnc} the same with wrong metadata.
  */
 public class SessionTest {
   private interface Calls {
@@ -193,6 +195,70 @@ public class SessionTest {
     wrong("null", () -> session.setState("runs", null));
   }
 
+  private static Map<String, Tensor> chunk(float... elements) {
+    return Collections.singletonMap("x", Tensor.of(elements, 1, 1, elements.length));
+  }
+
+  private static void gives(Map<String, Tensor> outputs, String name, float... elements) {
+    assertArrayEquals(new long[] {1, 1, elements.length}, outputs.get(name).shape());
+    assertArrayEquals(elements, outputs.get(name).floats(), 0);
+  }
+
+  @Test
+  public void streams() {
+    try (Program wave = Program.open(file("stream.pnc").getPath());
+        Session one = Session.create(wave, new Options().target("cpu").threads(1))) {
+      assertEquals("[x: axis 2, latency 2, multiple 1, tail 2]", wave.streamedInputs().toString());
+      assertEquals("[y: axis 2, rate 1/1, more 0, z: axis 2, rate 1/1, more 0]", wave.streamedOutputs().toString());
+      gives(one.run(chunk(1, 2, 3)), "y", 0, 0, 4);
+      byte[] saved = one.saveState();
+      try (Session two = one.fork()) {
+        Map<String, Tensor> more = two.run(chunk(4, 5, 6));
+        gives(more, "y", 6, 8, 10);
+        gives(more, "z", 4, 6, 8);
+        Map<String, Tensor> rest = two.finish();
+        gives(rest, "y", 5, 6);
+        gives(rest, "z", 10, 12);
+        gives(two.run(chunk(7, 8, 9)), "y", 0, 0, 16); // another stream
+      }
+      gives(one.run(chunk(7)), "y", 9);
+      one.restoreState(saved);
+      gives(one.run(chunk(4, 5, 6)), "y", 6, 8, 10);
+      wrong("'x' is a stream", () -> one.finish(chunk(1), new RunOptions()));
+      wrong("no input 'w'", () -> one.finish(Collections.singletonMap("w", Tensor.allocate(DType.F32, 1)), new RunOptions()));
+      wrong("null", () -> one.finish(null, new RunOptions()));
+      wrong("null", () -> one.finish(Collections.<String, Tensor>emptyMap(), null));
+      thrown(PinnaceException.Cancelled.class, "timed out", () ->
+          one.finish(Collections.<String, Tensor>emptyMap(), new RunOptions().timeout(1, TimeUnit.NANOSECONDS)));
+      gives(one.finish(), "y", 5, 6); // the failures took nothing
+      wrong("null", () -> one.restoreState(null));
+      wrong("another", () -> session.restoreState(saved));
+      saved[saved.length / 2] ^= 1;
+      thrown(PinnaceException.CorruptFile.class, "", () -> one.restoreState(saved));
+      thrown(PinnaceException.CorruptFile.class, "", () -> one.restoreState(new byte[0]));
+    }
+    try (Program causal = Program.open(file("causal.pnc").getPath()); Session one = Session.create(causal)) {
+      gives(one.run(chunk(1, 2)), "z", 2, 4);
+      gives(one.finish(), "z");
+    }
+    try (Program lying = Program.open(file("lying.pnc").getPath()); Session one = Session.create(lying)) {
+      thrown(PinnaceException.CorruptFile.class, "'stream.x' is 'nothing'", () -> lying.streamedInputs());
+      thrown(PinnaceException.CorruptFile.class, "'stream.x' is 'nothing'", () -> one.finish());
+      gives(one.run(chunk(1, 2)), "z", 2, 4);
+    }
+    assertTrue(program.streamedInputs().isEmpty());
+    assertTrue(program.streamedOutputs().isEmpty());
+    wrong("takes the whole", () -> session.finish());
+    // Sessions with states of any kind are saved and forked.
+    session.run(x(1, 2, 3));
+    try (Session other = session.fork()) {
+      session.resetState();
+      assertArrayEquals(new float[] {4, 6, 8}, other.run(x(1, 2, 3)).get("y").floats(), 0);
+      session.restoreState(other.saveState());
+      assertArrayEquals(new float[] {2}, session.state("runs").floats(), 0);
+    }
+  }
+
   @Test
   public void sharesMemoryWithoutACopy() {
     ByteBuffer in = ByteBuffer.allocateDirect(24).order(ByteOrder.nativeOrder());
@@ -238,6 +304,11 @@ public class SessionTest {
     wrong("cube", () -> Session.create(program, new Options().target("cube")));
     wrong("fp7", () -> Session.create(program, new Options().precision("fp7")));
     wrong("null", () -> Session.create(program, new Options().target(null)));
+    Options invariant = new Options().shapeInvariant(true);
+    wrong("needs the precision fp32", () -> Session.create(program, new Options().shapeInvariant(true).precision("bf16")));
+    try (Session one = Session.create(program, invariant)) {
+      assertArrayEquals(new float[] {3, 5, 7}, one.run(x(1, 2, 3)).get("y").floats(), 0);
+    }
     wrong("plan cache", () -> Session.create(program, new Options().planCache(0)));
     wrong("null", () -> Session.create(program, null));
     wrong("null", () -> Session.create(null));
@@ -285,6 +356,9 @@ public class SessionTest {
     wrong("the session is closed", () -> session.runAsync(x(1, 2, 3)));
     wrong("the session is closed", () -> session.state("runs"));
     wrong("the session is closed", () -> session.resetState());
+    wrong("the session is closed", () -> session.saveState());
+    wrong("the session is closed", () -> session.restoreState(new byte[1]));
+    wrong("the session is closed", () -> session.fork());
     wrong("the session is closed", () -> session.placement());
     wrong("the session is closed", () -> session.profile(x(1, 2, 3)));
     program.close();
@@ -340,6 +414,8 @@ public class SessionTest {
       wrong("running on another thread", () -> runs.run(endlessInputs()));
       wrong("running on another thread", () -> runs.runAsync(endlessInputs()));
       wrong("running on another thread", () -> runs.resetState());
+      wrong("running on another thread", () -> runs.saveState());
+      wrong("running on another thread", () -> runs.fork());
       runs.placement();
       assertFalse(run.isDone());
       assertTrue(run.cancel(true));
