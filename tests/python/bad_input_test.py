@@ -455,6 +455,11 @@ def test_damage_to_what_torch_writes(archive: bytes, seed: int, tmp_path: Path) 
         assert load(archive[:length]) is None, length
 
 
+def test_a_program_is_not_made_of_a_path(tmp_path: Path) -> None:
+    with pytest.raises(pn.InvalidArgument, match=r"given PosixPath: Program.open\(path\)"):
+        pn.Program(tmp_path / "net.pnc")  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("open_it", openers(), ids=["load", "open", "session"])
 def test_files_that_may_not_be_read(open_it: Callable[[Any], Any], program: pn.Program, tmp_path: Path) -> None:
     path = tmp_path / "secret.pnc"
