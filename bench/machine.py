@@ -64,9 +64,38 @@ def peak_mb(pid: str = "self") -> float:
     return next(int(x.split()[1]) for x in status.splitlines() if x.startswith("VmHWM")) / 1024
 
 
+# AMD's names are often "AMD EPYC" alone in virtual machines. (family, first and last model): from Linux,
+# arch/x86/kernel/cpu/amd.c.
+ZEN = {
+    (0x17, 0x00, 0x2F): "Zen",
+    (0x17, 0x30, 0xFF): "Zen 2",
+    (0x19, 0x00, 0x0F): "Zen 3",
+    (0x19, 0x10, 0x1F): "Zen 4",
+    (0x19, 0x20, 0x5F): "Zen 3",
+    (0x19, 0x60, 0x7F): "Zen 4",
+    (0x19, 0xA0, 0xAF): "Zen 4",
+    (0x1A, 0x00, 0xFF): "Zen 5",
+}
+
+
+def processor_name(cpuinfo: str) -> str:
+    """What /proc/cpuinfo calls the first processor, with the generation where AMD's name leaves it out."""
+    fields: dict[str, str] = {}
+    for line in cpuinfo.splitlines():
+        key, colon, value = line.partition(":")
+        if colon:
+            fields.setdefault(key.strip(), value.strip())
+    name = fields.get("model name", "unknown")
+    if fields.get("vendor_id") == "AuthenticAMD":
+        family, model = int(fields["cpu family"]), int(fields["model"])
+        for (of, first, last), zen in ZEN.items():
+            if of == family and first <= model <= last:
+                return f"{name} ({zen})"
+    return name
+
+
 def describe() -> Row:
-    lines = Path("/proc/cpuinfo").read_text().splitlines()
-    model = next((x.split(":")[1].strip() for x in lines if x.startswith("model name")), "unknown")
+    model = processor_name(Path("/proc/cpuinfo").read_text())
     memory = next(int(x.split()[1]) for x in Path("/proc/meminfo").read_text().splitlines() if x.startswith("MemTotal"))
     return {
         "processor": model,

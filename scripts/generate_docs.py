@@ -2,9 +2,9 @@
 --check only compares.
 
 docs/operators.md comes from the header comments of cpp/ops/*.cc, docs/imports.md from the importers' tables, the
-README's tables from the lists of operators and kernels and from declarations, tables of rules from cpp/**/rules.inc, the lists of operators in
-docs/gpu_rules.md from the GPU's lists, python/pinnace/_core.pyi from the built extension (by pybind11-stubgen),
-docs/python_api.md from the package's documentation.
+README's tables from the lists of operators and kernels and from declarations, tables of rules from cpp/**/rules.inc,
+the lists of operators in docs/gpu_rules.md from the GPU's lists, python/pinnace/_core.pyi from the built extension (by
+pybind11-stubgen), docs/python_api.md from the package's documentation.
 """
 
 from __future__ import annotations

@@ -168,13 +168,18 @@ Roles roles_of(const Labels& a, const Labels& b, const Labels& out) {
 
 /// Whether a reshape can join the summed letters.
 bool can_join(const Operand& x, const Labels& summed) {
+  constexpr int64_t kMost = int64_t{1} << 40;  // more than memory holds; sizes may be any numbers
+  int64_t joined = 1;
   int unknown = 0;
   for (size_t d = 0; d < x.labels().size(); ++d) {
     const Dim size = x.type().shape[d];
     if (size.size == 0) return false;  // a reshape to 0 copies a size
-    if (size.known()) continue;
-    if (has(summed, x.labels()[d])) return false;
-    ++unknown;
+    if (has(summed, x.labels()[d])) {
+      if (!size.known() || size.size > kMost / joined) return false;
+      joined *= size.size;
+    } else {
+      unknown += !size.known();
+    }
   }
   return unknown <= 1;
 }

@@ -18,6 +18,15 @@ TABLES = """**Latency, ms**: of one run.
 - 1 core: kept."""
 
 
+def test_a_processor_of_amd_is_named_with_its_generation() -> None:
+    epyc = "vendor_id\t: AuthenticAMD\ncpu family\t: 25\nmodel\t\t: {}\nmodel name\t: AMD EPYC\n\nmodel name\t: other\n"
+    assert machine.processor_name(epyc.format(1)) == "AMD EPYC (Zen 3)"
+    assert machine.processor_name(epyc.format(17)) == "AMD EPYC (Zen 4)"
+    assert machine.processor_name(epyc.format(255)) == "AMD EPYC"
+    assert machine.processor_name("model name\t: Cortex-A76\n") == "Cortex-A76"
+    assert machine.processor_name("") == "unknown"
+
+
 def test_sections_are_added_and_replaced() -> None:
     page = f"# Title\n\nText.\n\n{NONE_YET}\n"
     one = with_section(page, "One (R)", core_tables.section("One (R)", {"Net": "first"}, "command"))
