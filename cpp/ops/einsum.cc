@@ -115,6 +115,36 @@ Result<TensorType> einsum_type(const NodeView& node) {
                     nullptr};
 }
 
+/// Elements [begin, end) of the result.
+template <class T>
+void sum_products(const StridedLoop& outer, const StridedLoop& inner, std::span<const TensorView> in, T* y,
+                  int64_t begin, int64_t end) {
+  using Acc = std::conditional_t<is_float<T>, double, uint64_t>;
+  outer.run(begin, end, [&](int64_t i, const int64_t* base) {
+    Acc sum{};
+    inner.run([&](int64_t, const int64_t* at) {
+      Acc product = 1;
+      for (size_t k = 0; k < in.size(); ++k) product *= static_cast<Acc>(widen(in[k].data<T>()[base[k] + at[k]]));
+      sum += product;
+    });
+    if constexpr (is_float<T>) {
+      y[i] = narrow<T>(sum);
+    } else {
+      y[i] = static_cast<T>(sum);
+    }
+  });
+}
+
+/// What stands for integers of type T: unsigned sums wrap as signed ones would.
+template <class T, bool kInteger = std::is_integral_v<T>>
+struct Summed {
+  using type = T;
+};
+template <class T>
+struct Summed<T, true> {
+  using type = std::make_unsigned_t<std::conditional_t<std::is_same_v<T, bool>, uint8_t, T>>;
+};
+
 Status einsum_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   PINNACE_ASSIGN(const EinsumEquation e, parse_einsum(node));
   const auto split = static_cast<ptrdiff_t>(e.out.size());
@@ -131,24 +161,11 @@ Status einsum_reference(const NodeView& node, std::span<const TensorView> in, st
     outer.add_strides({strides.begin(), strides.begin() + split});
     inner.add_strides({strides.begin() + split, strides.end()});
   }
+  const double cost = 100 + 3 * static_cast<double>(inner.size()) * static_cast<double>(in.size());
   return visit(out[0].dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    using Acc = std::conditional_t<is_float<T>, double, uint64_t>;  // unsigned sums wrap as signed ones would
-    const double cost = 100 + 3 * static_cast<double>(inner.size()) * static_cast<double>(in.size());
+    using T = typename Summed<decltype(zero)>::type;
     node.threads().ranges(outer.size(), cost, [&](int64_t begin, int64_t end) {
-      outer.run(begin, end, [&](int64_t i, const int64_t* base) {
-        Acc sum{};
-        inner.run([&](int64_t, const int64_t* at) {
-          Acc product = 1;
-          for (size_t k = 0; k < in.size(); ++k) product *= static_cast<Acc>(widen(in[k].data<T>()[base[k] + at[k]]));
-          sum += product;
-        });
-        if constexpr (is_float<T>) {
-          out[0].data<T>()[i] = narrow<T>(sum);
-        } else {
-          out[0].data<T>()[i] = static_cast<T>(sum);
-        }
-      });
+      sum_products(outer, inner, in, out[0].data<T>(), begin, end);
     });
     return Status();
   });

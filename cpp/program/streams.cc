@@ -34,28 +34,32 @@ bool read_numbers(const char* text, const char* form, Numbers& numbers) {
   return *text == 0;
 }
 
-/// Calls add(name, numbers) for each of `specs` that has an entry under `prefix`. The first number is an axis of it,
-/// and those before `below_zero` are not negative.
-template <class Add>
-Status read_entries(const ProgramData& program, std::span<const TensorSpec> specs, std::string_view prefix,
-                    const char* form, size_t below_zero, Add add) {
-  size_t found = 0, entries = 0;
+struct Entry {
+  const std::string* name;
+  Numbers numbers;
+};
+
+/// The entries of `specs` under `prefix`, in their order. The first number is an axis; none is below `least`.
+Result<std::vector<Entry>> read_entries(const ProgramData& program, std::span<const TensorSpec> specs,
+                                        std::string_view prefix, const char* form, const Numbers& least) {
+  std::vector<Entry> found;
+  size_t entries = 0;
   for (const auto& [key, text] : program.metadata) entries += key.starts_with(prefix);
   for (const TensorSpec& spec : specs) {
-    if (found == entries) break;
+    if (found.size() == entries) break;
     const std::string key = str_cat(prefix, spec.name);
     const auto at = std::ranges::lower_bound(program.metadata, key, {}, &Metadata::value_type::first);
     if (at == program.metadata.end() || at->first != key) continue;
     Numbers n{};
     bool right = read_numbers(at->second.c_str(), form, n) && n[0] < spec.type.rank();
-    for (size_t i = 0; i < below_zero; ++i) right = right && n[i] >= 0;
-    if (!right || !add(spec.name, n)) {
+    for (size_t i = 0; i < n.size(); ++i) right = right && n[i] >= least[i];
+    if (!right) {
       return Status(Code::kCorruptFile, str_cat("metadata '", key, "' is '", at->second,
                                                 "', which is not of the form that build() writes"));
     }
-    ++found;
+    found.push_back({&spec.name, n});
   }
-  if (found == entries) return {};
+  if (found.size() == entries) return found;
   return Status(Code::kCorruptFile, str_cat("metadata under '", prefix, "' name what is no input or output"));
 }
 
@@ -71,22 +75,18 @@ std::pair<std::string, std::string> metadata_of(const StreamedOutput& s) {
 }
 
 Result<std::vector<StreamedInput>> streamed_inputs(const ProgramData& program) {
+  PINNACE_ASSIGN(const auto entries,
+                 read_entries(program, program.inputs, kInput, "axis #, latency #, multiple #, tail #", {0, 0, 1, 0}));
   std::vector<StreamedInput> all;
-  const auto add = [&](const std::string& name, const Numbers& n) {
-    all.push_back({name, static_cast<int>(n[0]), n[1], n[2], n[3]});
-    return n[2] > 0;
-  };
-  PINNACE_TRY(read_entries(program, program.inputs, kInput, "axis #, latency #, multiple #, tail #", 4, add));
+  for (const auto& [name, n] : entries) all.push_back({*name, static_cast<int>(n[0]), n[1], n[2], n[3]});
   return all;
 }
 
 Result<std::vector<StreamedOutput>> streamed_outputs(const ProgramData& program) {
+  PINNACE_ASSIGN(const auto entries,
+                 read_entries(program, program.outputs, kOutput, "axis #, rate #/#, more #", {0, 1, 1, INT64_MIN}));
   std::vector<StreamedOutput> all;
-  const auto add = [&](const std::string& name, const Numbers& n) {
-    all.push_back({name, static_cast<int>(n[0]), n[1], n[2], n[3]});
-    return n[1] > 0 && n[2] > 0;
-  };
-  PINNACE_TRY(read_entries(program, program.outputs, kOutput, "axis #, rate #/#, more #", 3, add));
+  for (const auto& [name, n] : entries) all.push_back({*name, static_cast<int>(n[0]), n[1], n[2], n[3]});
   return all;
 }
 

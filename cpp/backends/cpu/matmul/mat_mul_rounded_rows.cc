@@ -7,6 +7,7 @@
 
 #include "backends/cpu/f32_isa.h"
 #include "backends/cpu/i8_isa.h"
+#include "backends/cpu/matmul/amx.h"
 #include "backends/cpu/quantize/rounded_rows.h"
 
 #if defined(__x86_64__)
@@ -168,8 +169,12 @@ Status run(const KernelNode& node, const KernelContext& context, std::span<const
            std::span<const TensorView> out) {
   const Sizes s(node);
   const Scratch scratch(context, s);
-  round_rows(context, *isa.quantize, loops, s, isa.gemm->activation_offset, in[0].data<float>(), scratch);
-  multiply(node, context, *isa.gemm, loops, s, scratch, out[0].data<float>());
+  // Beside modelled tiles the processor may have no AVX-512.
+  const bool beside_model = isa.gemm == &gemm_i8_tiles_amx_int8 && tiles_modelled() && !cpu_runs(Cpu::avx512_vnni);
+  const RoundedRowsLoops& here = beside_model ? rounded_rows_loops_avx2 : loops;
+  const QuantizeLoopsI8& quantize = beside_model ? *i8_avx2.quantize : *isa.quantize;
+  round_rows(context, quantize, here, s, isa.gemm->activation_offset, in[0].data<float>(), scratch);
+  multiply(node, context, *isa.gemm, here, s, scratch, out[0].data<float>());
   return {};
 }
 

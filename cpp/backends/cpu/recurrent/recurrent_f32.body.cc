@@ -34,7 +34,8 @@ inline T spread(const float* vector, int64_t k, int64_t K) {
 
 /// sums[row][N registers] += matrix [K][N] . row's vector. Few sums are made of two chains each, added at the end: four
 /// multiply-adds must be under way, or their latency decides. The hardware fetches the matrix ahead; doing it here too
-/// costs a fifth where it comes from the third cache (Zen 4). in_order: one chain each, whatever ROWS is.
+/// costs a fifth where it comes from the third cache (Zen 4). in_order: one chain each, whatever ROWS is; for weights
+/// of float32 alone.
 template <int N, int ROWS, class Weight>
 inline void multiply(const Weight* matrix, int64_t K, const RecurrentRowF32* rows, bool in_order, T (&sum)[ROWS][N]) {
   constexpr int kChains = N * ROWS < 4 ? 2 : 1;
@@ -59,9 +60,10 @@ inline void multiply(const Weight* matrix, int64_t K, const RecurrentRowF32* row
 #else
   const int64_t steps = K;
 #endif
-  const bool joins = kChains > 1 && !in_order;
+  constexpr bool kEither = kChains > 1 && sizeof(Weight) == sizeof(float);
+  const bool joins = kChains > 1 && !(kEither && in_order);
   int64_t k = 0;
-  if (kChains == 1 || joins) {
+  if (!kEither || joins) {
     for (; k + 2 <= steps; k += 2) {
       step(k, 0);
       step(k + 1, kChains - 1);

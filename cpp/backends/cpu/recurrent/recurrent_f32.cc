@@ -633,6 +633,7 @@ constexpr CpuKernel make() {
           .error = isa.precision == Precision::kFp16   ? 8e-3f
                    : isa.precision == Precision::kBf16 ? 6e-2f
                                                        : 0,
+          .by_shape = isa.precision == Precision::kFp32 ? nullptr : always_by_shape,
           .scratch_bytes = scratch_bytes<isa>,
           .run = run<isa>};
 }
