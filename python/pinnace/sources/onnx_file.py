@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import mmap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -19,13 +20,18 @@ from pinnace.sources.onnx_float64 import double_model
 from pinnace.types import Array
 
 _ACCURACY = "accuracy_level"
+# Operators whose products are of integers of 8 bits, and what onnxruntime would make of some of them that rounds
+# otherwise.
+_INTEGER_PRODUCTS = (b"QLinearConv", b"QLinearMatMul", b"MatMulInteger", b"ConvInteger", b"QGemm")
+_FUSIONS = ["DynamicQuantizeMatMulFusion", "MatMulIntegerToFloatFusion"]
 _REASON = 200  # characters: metadata has such values
 
 
 class OnnxSource:
     """An ONNX file, run by onnxruntime with its optimisations off, some of which approximate; by ONNX's reference
     evaluator where that is not installed or has no code for what the file asks. `description` says which it is, after
-    the first run also why.
+    the first run also why. Where onnxruntime's products of uint8 and int8 saturate, as on x86-64 without VNNI, it runs
+    models with such products in its exact mode.
     """
 
     def __init__(self, path: str) -> None:
@@ -159,7 +165,7 @@ class OnnxSource:
         open_regular(path).close()  # what reads it next would wait at a pipe
         if self._evaluate:
             return self._evaluator(path)
-        if _names_accuracy(path):
+        if _mentions(path, [_ACCURACY.encode()]):
             onnx = import_package("onnx")
             with open_regular(path) as file:
                 return self._open_changed(onnx.load_model_from_string(file.read()))
@@ -200,16 +206,27 @@ class OnnxSource:
     @staticmethod
     def _runtime(model: str | bytes, entries: Mapping[str, str], optimise: bool = False) -> tuple[Any, list[str]]:
         onnxruntime = import_package("onnxruntime")
+        levels = onnxruntime.GraphOptimizationLevel
 
-        options = onnxruntime.SessionOptions()
-        if not optimise:
-            options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.log_severity_level = 4  # what it refuses is in the exception
-        options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # calls are few
-        for name, value in entries.items():
-            options.add_session_config_entry(name, value)
-        session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
-        return session, [i.name for i in session.get_inputs()]
+        def opened(level: Any, more: Mapping[str, str], disabled: list[str]) -> tuple[Any, list[str]]:
+            options = onnxruntime.SessionOptions()
+            options.graph_optimization_level = level
+            options.log_severity_level = 4  # what it refuses is in the exception
+            # Calls are few.
+            for name, value in {"session.intra_op.allow_spinning": "0", **entries, **more}.items():
+                options.add_session_config_entry(name, value)
+            session = onnxruntime.InferenceSession(
+                model, options, providers=["CPUExecutionProvider"], disabled_optimizers=disabled
+            )
+            return session, [i.name for i in session.get_inputs()]
+
+        if optimise:
+            return opened(levels.ORT_ENABLE_ALL, {}, [])
+        if _mentions(model, _INTEGER_PRODUCTS) and _saturates():
+            # Weights of int8 as uint8, which is one of its optimisations; not for all types of activations.
+            with contextlib.suppress(Exception):
+                return opened(levels.ORT_ENABLE_EXTENDED, {"session.x64quantprecision": "1"}, _FUSIONS)
+        return opened(levels.ORT_DISABLE_ALL, {}, [])
 
     @staticmethod
     def _call(session: Any, names: list[str], inputs: Sequence[Array]) -> list[Array]:
@@ -217,15 +234,40 @@ class OnnxSource:
             return [np.asarray(o) for o in session.run(None, dict(zip(names, inputs, strict=True)))]
 
 
-def _names_accuracy(path: str) -> bool:
-    """Whether the file has the attribute that lets onnxruntime round activations on the way."""
+def _mentions(model: str | bytes, names: Sequence[bytes]) -> bool:
+    """Whether the file of that path, or the model of these bytes, has one of the texts."""
+    if isinstance(model, bytes):
+        return any(name in model for name in names)
     with (
-        open_regular(path) as file,
+        open_regular(model) as file,
         contextlib.suppress(ValueError, OSError),  # an empty file cannot be mapped
         mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data,
     ):
-        return data.find(_ACCURACY.encode()) >= 0
+        return any(data.find(name) >= 0 for name in names)
     return False
+
+
+@functools.cache
+def _saturates() -> bool:
+    """Whether onnxruntime's products of uint8 and int8 are wrong here: on x86-64 without VNNI it adds pairs of them in
+    16 bits, which large ones exceed. Found by multiplying the largest. False without onnx."""
+    try:
+        onnx = import_package("onnx")
+        onnxruntime = import_package("onnxruntime")
+    except ImportError:
+        return False
+    length, helper = 64, onnx.helper
+    left, right = np.full((1, length), 255, np.uint8), np.full((length, 16), 127, np.int8)
+    a = helper.make_tensor_value_info("a", onnx.TensorProto.UINT8, left.shape)
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.INT32, [1, 16])
+    node = helper.make_node("MatMulInteger", ["a", "b"], ["y"])
+    graph = helper.make_graph([node], "saturates", [a], [y], [onnx.numpy_helper.from_array(right, "b")])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 13)], ir_version=8)
+    options = onnxruntime.SessionOptions()
+    options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    (got,) = session.run(None, {"a": left})
+    return bool((np.asarray(got) != 255 * 127 * length).any())
 
 
 def _keep_activations(graph: Any) -> None:
