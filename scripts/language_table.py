@@ -17,7 +17,7 @@ ROWS = (
     ("open a file", "Program.open", "Program::open", "pnc_program_open", "Program.open"),
     ("open bytes in memory", "Program.from_bytes", "Program::from_bytes", "pnc_program_from_bytes", "Program.open"),
     ("open a part of a file, such as an asset", NONE, "open_descriptor", "pnc_program_open_descriptor", "Program.open"),
-    ("make it ready for a target", "Session", "Session::create", "pnc_session_create_with", "Session.create"),
+    ("prepare it for a target", "Session", "Session::create", "pnc_session_create_with", "Session.create"),
     ("run", "Session.run", "Session::run", "pnc_session_run_with", "Session.run"),
     ("run on another thread", "Session.run_async", "Session::submit", "pnc_session_submit", "Session.runAsync"),
     ("stop a run", "CancelToken.cancel", "CancelToken::cancel", "pnc_cancel_token_cancel", "CancelToken.cancel"),

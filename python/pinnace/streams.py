@@ -37,7 +37,7 @@ class StreamedOutput:
     more: int
 
     def delay(self, latency: int) -> int:
-        """How many zeros stand in front of its first element. latency: that of the stream."""
+        """How many zeros stand in front of its first element. latency: that of the stream. Raises nothing."""
         return int(latency * self.rate)
 
 
