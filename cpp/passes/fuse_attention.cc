@@ -21,10 +21,6 @@ struct Match {
   std::vector<Node*> nodes;
 };
 
-bool equal_dim(Dim a, Dim b) {
-  return a == b && (a.known() || a.symbol >= 0);
-}
-
 /// Follows constant factors back from `id`, which must be read once.
 ValueId skip_scale(const Rewrite& rewrite, ValueId id, double& scale, std::vector<Node*>& nodes) {
   const Product product = product_of(rewrite, id);

@@ -20,10 +20,6 @@ bool has(const Labels& labels, int label) {
   return std::find(labels.begin(), labels.end(), label) != labels.end();
 }
 
-bool equal_dim(Dim a, Dim b) {
-  return a == b && (a.known() || a.symbol >= 0);
-}
-
 Labels operator+(Labels a, const Labels& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;

@@ -126,6 +126,11 @@ bool either_order(const Node& node, F f) {
   return node.inputs.size() == 2 && (f(node.inputs[0], node.inputs[1]) || f(node.inputs[1], node.inputs[0]));
 }
 
+/// Whether the sizes are the same in every run.
+inline bool equal_dim(Dim a, Dim b) {
+  return a == b && (a.known() || a.symbol >= 0);
+}
+
 inline bool is_float_type(DType dtype) {
   return dtype == DType::kF32 || dtype == DType::kF16 || dtype == DType::kBF16 || dtype == DType::kF64;
 }
