@@ -243,15 +243,16 @@ void add_quantize(py::module_& module) {
             return interruptible([&] { return m.in_float16(nodes, values); });
           },
           py::arg("nodes"), py::arg("values") = true, KeepsArgument<1>(),
-          "The model with these nodes in float16, between float32 inputs and outputs. values: False rounds constants "
-          "alone.")
+          "The model with these nodes in float16, between float32 inputs and outputs. values: False leaves all in "
+          "float32 and rounds what these nodes read that no such node makes.")
       .def(
           "cut",
           [](const Model& m, const std::vector<std::string>& values) {
             return interruptible([&] { return m.cut(values); });
           },
           py::arg("values"), KeepsArgument<1>(),
-          "The model with these inner values as inputs, and what they would have been as outputs of their names.")
+          "The model with these inner values as inputs, and what they would have been as outputs of their "
+          "names with \".made\" behind them.")
       .def("quantized", quantized, py::arg("nodes"), py::arg("values"),
            py::arg("means") = std::vector<std::pair<std::string, std::vector<double>>>{}, py::arg("per_channel") = true,
            py::arg("fold") = true, KeepsArgument<1>(),

@@ -121,7 +121,7 @@ class Conversion {
     }
     std::string why = why_not_float16(graph_, *graph_.nodes[k], ops_);
     for (const ValueId id : graph_.nodes[k]->inputs) {
-      if (id != kNoValue && is_half(id)) graph_.value(id).type.dtype = DType::kF16;
+      if (id != kNoValue && is_half(id) && values_) graph_.value(id).type.dtype = DType::kF16;
     }
     return why;
   }
@@ -135,35 +135,46 @@ class Conversion {
       const bool half = is_half(id);
       if (!half && !(is_f32(graph_.value(id).type) && chosen && takes_float16(*op, i))) continue;
       const bool wants_half = chosen && takes_float16(*op, i);
-      if (half == wants_half || (!values_ && !graph_.value(id).constant)) continue;
+      if (half == wants_half || (half && !values_)) continue;
       PINNACE_ASSIGN(const ValueId read, other(id, k));
       graph_.nodes[k]->inputs[i] = read;
     }
-    if (!chosen || !values_) return {};
-    Node& node = *graph_.nodes[k];
+    return chosen ? mark_made(*graph_.nodes[k], *op) : Status{};
+  }
+
+  /// What a chosen node makes of float16 operands is float16 where its operator says so.
+  Status mark_made(const Node& node, const OpDef& op) {
+    std::vector<TensorType> read(node.inputs.size());
     std::vector<const TensorType*> types, declared;
     std::vector<const void*> data;
-    for (const ValueId id : node.inputs) {
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      const ValueId id = node.inputs[i];
       const Value* value = id == kNoValue ? nullptr : &graph_.value(id);
-      types.push_back(value ? &value->type : nullptr);
-      data.push_back(value && value->constant ? value->constant->data() : nullptr);
+      if (value) read[i] = value->type;
+      const bool held_wide = value && is_half(id) && !values_;  // its bytes are float32's
+      if (held_wide) read[i].dtype = DType::kF16;
+      types.push_back(value ? &read[i] : nullptr);
+      data.push_back(value && value->constant && !held_wide ? value->constant->data() : nullptr);
     }
     for (const ValueId id : node.outputs) declared.push_back(id == kNoValue ? nullptr : &graph_.value(id).type);
-    PINNACE_ASSIGN(const auto found, infer_node_types(NodeView(node, *op, types, data, declared)));
+    PINNACE_ASSIGN(const auto found, infer_node_types(NodeView(node, op, types, data, declared)));
     for (size_t i = 0; i < node.outputs.size(); ++i) {
       if (node.outputs[i] == kNoValue || found[i].dtype != DType::kF16) continue;
-      graph_.value(node.outputs[i]).type.dtype = DType::kF16;
+      if (values_) graph_.value(node.outputs[i]).type.dtype = DType::kF16;
       half_.insert(node.outputs[i]);
     }
     return {};
   }
 
-  /// The value in the other type, made before node k.
+  /// The value in the other type, made before node k; without values_, the same rounded to float16, in float32.
   Result<ValueId> other(ValueId id, size_t& k) {
     if (static_cast<size_t>(id) < other_.size() && other_[static_cast<size_t>(id)] != kNoValue) {
       return other_[static_cast<size_t>(id)];
     }
-    PINNACE_ASSIGN(const ValueId made, graph_.value(id).constant ? constant(id) : cast(id, k++));
+    PINNACE_ASSIGN(const ValueId made, graph_.value(id).constant ? constant(id)
+                                       : values_                 ? cast(id, k++)
+                                                                 : rounded(id, k));
+    if (!values_) half_.insert(made);
     other_.resize(graph_.values.size(), kNoValue);
     other_[static_cast<size_t>(id)] = made;
     return made;
@@ -186,29 +197,46 @@ class Conversion {
     return graph_.add_constant(name, std::move(type), Constant::of(std::move(bytes)));
   }
 
-  Result<ValueId> cast(ValueId id, size_t before) {
+  ValueId cast(ValueId id, size_t before) {
     const bool half = is_half(id);
     TensorType type = graph_.value(id).type;
     type.dtype = half ? DType::kF32 : DType::kF16;
-    const std::string name = str_cat(graph_.value(id).name, half ? ".float32" : ".float16");
-    const ValueId made = graph_.add_value(name, std::move(type));
-    Node* node = graph_.insert_node(before, "cast", 1, name, {id}, {made});
-    node->set_attr("to", std::string(half ? "f32" : "f16"));
+    const ValueId made =
+        graph_.add_value(str_cat(graph_.value(id).name, half ? ".float32" : ".float16"), std::move(type));
+    insert_cast(before, id, made);
     return made;
+  }
+
+  /// What the program's cast of the value gives, by the name of that cast. `k` moves on with what is inserted before
+  /// it.
+  ValueId rounded(ValueId id, size_t& k) {
+    const std::string name = graph_.value(id).name;
+    TensorType type = graph_.value(id).type;
+    const ValueId back = graph_.add_value(str_cat(name, ".float16"), type);
+    type.dtype = DType::kF16;
+    const ValueId half = graph_.add_value(str_cat(name, ".float16.half"), std::move(type));
+    insert_cast(k++, id, half);
+    insert_cast(k++, half, back);
+    return back;
+  }
+
+  void insert_cast(size_t before, ValueId from, ValueId to) {
+    Node* node = graph_.insert_node(before, "cast", 1, graph_.value(to).name, {from}, {to});
+    node->set_attr("to", std::string(graph_.value(to).type.dtype == DType::kF32 ? "f32" : "f16"));
   }
 
   /// As outputs and states have it: float32.
   Result<ValueId> leaving(ValueId id) {
     size_t end = graph_.nodes.size();
-    return is_half(id) ? other(id, end) : Result<ValueId>(id);
+    return is_half(id) && values_ ? other(id, end) : Result<ValueId>(id);
   }
 
   Graph& graph_;
   const OpTable& ops_;
   std::unordered_set<std::string_view> chosen_;
   bool values_;
-  std::unordered_set<ValueId> half_;
-  std::vector<ValueId> other_;  ///< by value: it in the other type, where there is one
+  std::unordered_set<ValueId> half_;  ///< float16; without values_, what is float16 with them
+  std::vector<ValueId> other_;        ///< by value: it in the other type, where there is one
 };
 
 }  // namespace

@@ -18,7 +18,8 @@ std::vector<Float16Site> find_float16_sites(const Graph& graph, const OpTable& o
 /// The chosen nodes take and make float16 where their operators have it. Casts stand where a value is float16 and its
 /// reader, an output or a state float32, or the other way round; what a node makes keeps its name. kInvalidArgument: a
 /// node that is not there or has a reason to stay in float32.
-/// values: false: constants alone, which stay float32, are rounded to float16.
+/// values: false: all stays float32. Rounded to float16 are constants, and what the casts above would round; what a
+/// node makes is not. A rounded value has the name of its cast.
 Status convert_to_float16(Graph& graph, const OpTable& ops, std::span<const std::string> nodes, bool values = true);
 
 }  // namespace pinnace

@@ -420,7 +420,7 @@ Status cut_graph(Graph& graph, std::span<const std::string> values) {
     graph.replace_uses(id, given);
     std::swap(graph.value(id).name, graph.value(given).name);
     graph.inputs.push_back(given);
-    graph.add_output(name, id);
+    graph.add_output(str_cat(name, ".made"), id);
     made.erase(at);
   }
   return verify(graph);

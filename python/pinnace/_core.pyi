@@ -405,7 +405,7 @@ class Model:
         """
     def cut(self, values: collections.abc.Sequence[str]) -> Model:
         """
-        The model with these inner values as inputs, and what they would have been as outputs of their names.
+        The model with these inner values as inputs, and what they would have been as outputs of their names with ".made" behind them.
         """
     def float16_sites(self) -> list[dict[str, typing.Any]]:
         """
@@ -413,7 +413,7 @@ class Model:
         """
     def in_float16(self, nodes: collections.abc.Sequence[str], values: bool = True) -> Model:
         """
-        The model with these nodes in float16, between float32 inputs and outputs. values: False rounds constants alone.
+        The model with these nodes in float16, between float32 inputs and outputs. values: False leaves all in float32 and rounds what these nodes read that no such node makes.
         """
     def preprocessed(self, how: dict[str, typing.Any], input: str = "") -> Model:
         """

@@ -495,6 +495,18 @@ TEST(Quantize, Float16) {
     EXPECT_NE(text.find(part), std::string::npos) << part << " is not in " << text;
   }
   EXPECT_EQ(made->outputs()[0].type.dtype, DType::kF32);
+  // What they are held against: rounded is what comes from elsewhere, under the names of the program's own casts.
+  const auto wide = model->in_float16(nodes, false);
+  ASSERT_TRUE(wide.ok()) << wide.status().message();
+  const std::string held = wide->text();
+  for (const char* part :
+       {"%x.float16 : f32[1,2,4,4] = cast", "%s.float16 : f32[1,2,4,4] = cast", "%d.float16 : f32[1,2,4,4] = cast",
+        "(%x.float16, %w.rounded)", "(%a, %s.float16)", "(%b, %huge)", "(%d.float16, %to)"}) {
+    EXPECT_NE(held.find(part), std::string::npos) << part << " is not in " << held;
+  }
+  for (const char* cast : {"%x.float16", "%s.float16", "%d.float16"}) {
+    EXPECT_NE(text.find(cast), std::string::npos) << cast << " is not in " << text;
+  }
   for (const auto& [node, part] :
        {std::pair("nowhere", "there is no node 'nowhere'"), std::pair("min", "beyond float16")}) {
     std::string name = node;

@@ -232,12 +232,13 @@ class Model {
   /// Which nodes can compute in float16: their operators have it, and their constants fit into it.
   Result<std::vector<Float16Site>> float16_sites() const;
   /// The model with these nodes in float16, constants and results included; inputs, outputs and states stay float32.
-  /// values: false: only their constants are rounded, and all stays float32: what each node is compared with.
-  /// kInvalidArgument: a node is not there or has a reason to stay in float32.
+  /// values: false: all stays float32, rounded where these nodes read what none of them makes: what they are held
+  /// against. kInvalidArgument: a node is not there or has a reason to stay in float32.
   Result<Model> in_float16(std::span<const std::string> nodes, bool values = true) const;
   /// The model with inner values given from outside: each becomes an input, after the others in order, and what it
-  /// would have been an output of the same name, after the others. With values of another program, each operator can be
-  /// compared alone. kInvalidArgument: there is no such value, it is an input or a constant, or it is named twice.
+  /// would have been an output, after the others, of its name with ".made" behind it. With values of another program,
+  /// each operator can be compared alone. kInvalidArgument: no such value, it is an input or a constant, or is named
+  /// twice.
   Result<Model> cut(std::span<const std::string> values) const;
 
   /// For every node and target whether it can run there. Needs no device. "metal", which builds for Apple's systems

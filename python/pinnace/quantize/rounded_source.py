@@ -44,7 +44,7 @@ class RoundedSource(ProgramSource):
 
 
 class Float16Source(ProgramSource):
-    """The float32 program, its constants rounded to float16.
+    """The float32 program, rounded to float16 only its constants and what comes from float32 nodes or from outside.
 
     How far the roundings of all values carry to the outputs is a property of the network, so each node is compared on
     the float16 program's own values, and outputs on the last of these.
@@ -58,7 +58,7 @@ class Float16Source(ProgramSource):
         self.program = Program(core.build(["cpu"], {}))
         super().__init__(self.program)
         self._cut = _Cut(core)
-        self.description = "the same program in float32, its constants rounded to float16, on cpu"
+        self.description = "the same program in float32, its inputs and constants rounded to float16, on cpu"
         self._made = {o for n in core.nodes if not n["path"] for o in n["outputs"]}
 
     def with_values(self, inputs: Sequence[Array], given: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
