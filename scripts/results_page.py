@@ -20,7 +20,7 @@ from outcomes import Outcome, skip_reasons, totals_line
 
 ROOT = Path(__file__).resolve().parent.parent
 FAILED, SKIPPED, RECORDED, CI = "Failed", "Skipped, by reason", "Counts that tests recorded", "Times of `.ci/run`"
-FAULTS, FUZZING, PLANTED = "Injected faults", "Fuzzing", "Planted faults"
+FAULTS, FUZZING, PLANTED, SANITIZERS = "Injected faults", "Fuzzing", "Planted faults", "Sanitizers"
 
 
 def read_sections(page: Path) -> dict[str, list[str]]:
@@ -104,29 +104,51 @@ def planted_lines(outcomes: list[Outcome]) -> list[str]:
 
 
 def write_results_page(page: Path, outcomes: list[Outcome], commit: str, clean: bool, seed: int) -> None:
+    """What the suites gave. Sanitizers have a section of their own, with the commit in each row, for one takes hours: a
+    row stays as it is until that sanitizer is run again, and so do the tests' sections until they are."""
+    sections = read_sections(page)
     state = "" if clean else ", with uncommitted changes"
     day = datetime.datetime.now(datetime.UTC).date()
-    sections = read_sections(page)
-    sections[""] = [
-        "# Results of the full test run",
-        "",
-        "Written by `make test-all`, which runs every case of every suite, and all sanitizers.",
-        "",
-        f"Commit `{commit}`{state}; {day}; seed {seed}: **{totals_line(outcomes)}**.",
-        "",
-        "| suite | passed | failed | skipped | seconds |",
-        "|---|---:|---:|---:|---:|",
-        *(f"| {o.suite} | {o.passed} | {o.failed} | {o.skipped} | {o.seconds:.0f} |" for o in outcomes),
-    ]
-    ours = {
-        FAILED: [f"- {name}" for o in outcomes for name in o.failures],
-        SKIPPED: [f"- {count} × {reason}" for count, reason in skip_reasons(outcomes)],
-        FAULTS: fault_lines(outcomes),
-        PLANTED: planted_lines(outcomes),
-        RECORDED: recorded_lines(outcomes),
-    }
+    tests = [o for o in outcomes if o.kind != "sanitizer"]
+    if tests:
+        sections[""] = [
+            "# Results of the full test run",
+            "",
+            "Written by `make test-all`, which runs every case of every suite, and all sanitizers.",
+            "",
+            f"Commit `{commit}`{state}; {day}; seed {seed}: **{totals_line(tests)}**.",
+            "",
+            "| suite | passed | failed | skipped | seconds |",
+            "|---|---:|---:|---:|---:|",
+            *(f"| {o.suite} | {o.passed} | {o.failed} | {o.skipped} | {o.seconds:.0f} |" for o in tests),
+        ]
+    ours = {SANITIZERS: sanitizer_lines(outcomes, f"`{commit}`{state}; {day}", sections.get(SANITIZERS, []))}
+    if tests:
+        ours |= {
+            FAILED: [f"- {name}" for o in outcomes for name in o.failures],
+            SKIPPED: [f"- {count} × {reason}" for count, reason in skip_reasons(tests)],
+            FAULTS: fault_lines(tests),
+            PLANTED: planted_lines(tests),
+            RECORDED: recorded_lines(tests),
+        }
     others = {heading: lines for heading, lines in sections.items() if heading and heading not in ours}
     write_sections(page, {"": sections[""], **ours, **others})
+
+
+def sanitizer_lines(outcomes: list[Outcome], run: str, before: list[str]) -> list[str]:
+    """A row for each turn of scripts/turns.py: those that ran in place of what the page has of them."""
+    rows = {cells[0]: cells for line in before if len(cells := _cells(line)) == 6 and cells[2].isdigit()}
+    for o in outcomes:
+        if o.kind == "sanitizer":
+            name = o.suite.removeprefix("sanitizer:")
+            rows[name] = [name, run, *map(str, (o.passed, o.failed, o.skipped, round(o.seconds)))]
+    if not rows:
+        return []
+    return [
+        "| sanitizer | commit | passed | failed | skipped | seconds |",
+        "|---|---|---:|---:|---:|---:|",
+        *(f"| {' | '.join(cells)} |" for _, cells in sorted(rows.items())),
+    ]
 
 
 def ci_lines(ci: dict[str, Any]) -> list[str]:

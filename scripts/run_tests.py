@@ -11,7 +11,8 @@ What the suites read: PINNACE_TEST_SEED (which slice of the large suites, and th
 
 Nothing passes by not running: a suite, a shard or a Python file without a test has failed. With --require, or CI=true,
 so has a run without the tests that required_tests.toml names, with a skip that it does not permit, or of binaries that
-were built from another commit than the one that is checked out. With --all the sanitizers of turns.py run as well.
+were built from another commit than the one that is checked out. With --all the sanitizers of turns.py run as well;
+--only sanitizer --turn tsan runs one of them by itself.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ HANG_FACTOR = 4
 HANG_MINIMUM_S = 60.0
 HANG_ALL_S = 4 * 3600
 
+# The kinds that make up the tests of docs/results.md; the sanitizers have a section of their own.
+TESTS = {"cpp", "python", "rules"}
+
 # Each leads a process group of its own, which a Ctrl-C at the terminal does not reach.
 RUNNING: set[subprocess.Popen[bytes]] = set()
 
@@ -81,6 +85,7 @@ class Options:
     fresh: bool
     label: str
     pattern: str  # of the C++ tests; empty: all of them
+    turn: str  # of the sanitizers; empty: all of them
     require: bool
 
 
@@ -164,6 +169,7 @@ def sanitizer_suites(options: Options) -> list[Suite]:
     return [
         Suite(f"sanitizer:{turn.name}", "command", [sys.executable, script, "run", turn.name, "--all"], unused)
         for turn in turns.present(options.root)
+        if options.turn in ("", turn.name)
     ]
 
 
@@ -288,6 +294,7 @@ def parse(arguments: list[str] | None, root: Path) -> Options:
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help=kinds)
     in_ci = os.environ.get("CI", "").lower() in ("1", "true")
     parser.add_argument("--filter", default="", metavar="F", help="of the C++ tests: as --gtest_filter takes it")
+    parser.add_argument("--turn", default="", metavar="NAME", help="of the sanitizers: one of turns.py list")
     parser.add_argument("--label", help="of the results, and in required_tests.toml; the preset's name unless given")
     help_require = (
         "fail without the tests of required_tests.toml, as continuous integration does; default where CI=true"
@@ -315,6 +322,7 @@ def parse(arguments: list[str] | None, root: Path) -> Options:
         fresh=args.fresh,
         label=label,
         pattern=args.filter,
+        turn=args.turn,
         require=args.require,
     )
 
@@ -340,7 +348,7 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     if options.only:
         suites = [s for s in suites if s.name.split(":")[0] in options.only]
     if not suites:
-        print(f"no suite is called {' or '.join(options.only)}", file=sys.stderr)
+        print(f"no suite is called {' or '.join([*options.only, *filter(None, [options.turn])])}", file=sys.stderr)
         return 2
 
     # Turns share build folders, and each has builds that use all processors.
@@ -381,8 +389,11 @@ def main(arguments: list[str] | None = None, root: Path = ROOT) -> int:
     if not options.require:
         for sentence in found:
             print(f"not as in continuous integration: {sentence}")
-    if options.everything and not options.only:
-        write_results_page(root / "docs/results.md", outcomes, commit, clean, options.seed)
+    if options.everything and options.label == "release":
+        whole = not options.only or set(options.only) >= TESTS
+        page = [outcome for outcome in outcomes if whole or outcome.kind == "sanitizer"]
+        if page:
+            write_results_page(root / "docs/results.md", page, commit, clean, options.seed)
     ran = sum(o.passed + o.failed for o in outcomes)
     if not ran:
         print("no test was executed", file=sys.stderr)

@@ -393,6 +393,28 @@ def test_a_full_run_takes_every_sanitizer(
     assert output.splitlines()[-1] == re.sub(r"\d+ failed", f"{number} failed", totals)
 
 
+def test_sanitizers_are_recorded_one_by_one(tree: Path) -> None:
+    """Each takes hours: a run of one of them leaves what the page has of the others and of the tests."""
+    (tree / "CMakePresets.json").write_text("{}")
+    (tree / "scripts/turns.py").write_text("print('3 passed, 0 failed, 1 skipped')\n")
+    page = tree / "docs/results.md"
+    assert run_tests.main(["--all", "--only", "sanitizer", "--turn", "asan"], tree) == 0
+    assert "| asan | `" in page.read_text()
+    page.write_text(page.read_text().replace("| 3 | 0 | 1 |", "| 33 | 0 | 1 |"))
+    assert run_tests.main(["--all", "--only", "sanitizer", "--turn", "asan-gpu"], tree) == 0
+    text = page.read_text()
+    assert re.search(r"\| asan \| `\w+`.* \| 33 \| 0 \| 1 \| 0 \|", text)
+    assert re.search(r"\| asan-gpu \| `\w+`.* \| 3 \| 0 \| 1 \| 0 \|", text)
+    assert run_tests.main(["--all", "--only", "cpp", "--only", "python", "--only", "rules"], tree) == 0
+    assert "**5 passed, 0 failed, 2 skipped**" in page.read_text()
+    assert page.read_text().count("| asan") == 2
+    assert run_tests.main(["--all", "--only", "sanitizer", "--turn", "asan"], tree) == 0
+    text = page.read_text()
+    assert "**5 passed, 0 failed, 2 skipped**" in text
+    assert "| 33 |" not in text
+    assert run_tests.main(["--all", "--only", "sanitizer", "--turn", "nosan"], tree) == 2
+
+
 def test_every_test_that_ci_requires_is_in_the_tree() -> None:
     """A name of the table that nothing has any more would otherwise be noticed in continuous integration alone."""
     root = run_tests.ROOT
