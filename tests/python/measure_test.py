@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 from pinnace.measure import runs
-from pinnace.measure.runs import Spread, busy_seconds, spread_of, time_runs
+from pinnace.measure.runs import TRIES, Runs, Spread, busy_seconds, calmest_runs, spread_of, time_runs
 
 
 class Clock:
@@ -71,3 +72,19 @@ def test_load_of_a_system_that_does_not_say(tmp_path: Path) -> None:
     (tmp_path / "stat").write_text("cpu  100 200 300 4000 50 60 70 80 9 9\ncpu0 1 1 1 1 1 1 1 1 1 1\n")
     monitor = busy_seconds(tmp_path / "stat")
     assert monitor == pytest.approx((100 + 200 + 300 + 60 + 70 + 80) / os.sysconf("SC_CLK_TCK"))
+
+
+def test_disturbed_figures_are_taken_again() -> None:
+    """Until nothing disturbs them; of tries that were all disturbed, the calmest counts and says so."""
+
+    def runs_of(others: Sequence[float | None]) -> tuple[Runs, int]:
+        same, left = Spread(1.0, 1.0, 1.0), iter(others)
+        made = calmest_runs(lambda: Runs(5, same, same, 1, 1.0, next(left)))
+        return made, len(list(left))
+
+    for tries, calmest, spare in (([None, 1.0], None, 1), ([0.3, 0.01, 1.0], 0.01, 1)):
+        runs, left = runs_of(tries)
+        assert (runs.others, left, runs.disturbed) == (calmest, spare, False)
+    runs, left = runs_of([0.3, 0.1, 0.2, 0.4])
+    assert TRIES == 4
+    assert (runs.others, left, runs.disturbed) == (0.1, 0, True)

@@ -19,7 +19,7 @@ from pinnace.cli.bench_energy import Energies
 from pinnace.measure.cores import Column, columns, kept_on, own_processors
 from pinnace.measure.energy import Energy
 from pinnace.measure.place import device_of, devices_of
-from pinnace.measure.runs import Runs, time_runs
+from pinnace.measure.runs import Runs, calmest_runs, time_runs
 from pinnace.program import Program
 from pinnace.progress import phase
 from pinnace.session import Session, nodes_on
@@ -202,7 +202,7 @@ def _time(
                 continue
             session = _session(row, program, column.cores, options)
             session.run(inputs)
-            runs = time_runs(partial(session.run, inputs), options.runs, CELL_SECONDS)
+            runs = calmest_runs(partial(time_runs, partial(session.run, inputs), options.runs, CELL_SECONDS))
             energy = energies.of(session, program, inputs, row.software) if energies is not None else None
             row.cells.append(Cell(column.cores, runs, runs.ms.median * column.cores, energy))
 
