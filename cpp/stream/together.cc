@@ -1,6 +1,8 @@
 // Rules of operators that compute each element of time alone: elementwise ones, products, what runs along other axes.
+#include <algorithm>
 #include <cmath>
 
+#include "ops/einsum.h"
 #include "stream/rules.h"
 
 namespace pinnace {
@@ -172,48 +174,29 @@ Result<StreamStep> stream_product(StreamReader& reader, const Node& node) {
 }
 
 Result<StreamStep> stream_einsum(StreamReader& reader, const Node& node) {
-  std::string equation;
-  for (const char c : reader.attr_string(node, "equation")) {
-    if (c != ' ') equation.push_back(c);
-  }
-  if (equation.find('.') != std::string::npos) return cannot_stream("its equation has dots", equation);
-  const size_t arrow = equation.find("->");
-  std::vector<std::string> terms(1);
-  for (const char c : equation.substr(0, arrow)) {
-    if (c == ',') {
-      terms.emplace_back();
-    } else {
-      terms.back().push_back(c);
-    }
-  }
-  std::string result;
-  if (arrow != std::string::npos) {
-    result = equation.substr(arrow + 2);
-  } else {
-    for (char c = 'A'; c <= 'z'; ++c) {  // what occurs once
-      if (std::count(equation.begin(), equation.end(), c) == 1) result.push_back(c);
-    }
-  }
-  std::optional<char> time;
-  for (size_t i = 0; i < terms.size(); ++i) {
+  const std::string equation(reader.attr_string(node, "equation"));
+  std::vector<const TensorType*> types;
+  for (const ValueId id : node.inputs) types.push_back(&reader.type(id));
+  PINNACE_ASSIGN(const EinsumEquation e, parse_einsum(NodeView(node, *reader.ops().find(node.op), types)));
+  std::optional<int> time;
+  for (size_t i = 0; i < e.terms.size(); ++i) {
     const Flow* f = reader.flow(node, i);
     if (!f) continue;
-    const char letter = terms[i][static_cast<size_t>(f->axis)];
-    if (time && *time != letter) return cannot_stream("it multiplies each element of time with every other", equation);
-    time = letter;
+    const int label = e.terms[i][static_cast<size_t>(f->axis)];
+    if (time && *time != label) return cannot_stream("it multiplies each element of time with every other", equation);
+    time = label;
   }
-  for (size_t i = 0; i < terms.size(); ++i) {
-    const bool streamed = reader.flow(node, i) != nullptr;
-    const std::string& term = terms[i];
-    for (size_t k = 0; k < term.size(); ++k) {
-      if (term[k] != *time || (streamed && reader.flow(node, i)->axis == static_cast<int>(k))) continue;
+  for (size_t i = 0; i < e.terms.size(); ++i) {
+    const Flow* f = reader.flow(node, i);
+    for (size_t k = 0; k < e.terms[i].size(); ++k) {
+      if (e.terms[i][k] != *time || (f && f->axis == static_cast<int>(k))) continue;
       const Dim& size = reader.type(node.inputs[i]).shape[k];
-      if (streamed || size != Dim(1)) return cannot_stream("another axis has the letter of time", equation);
+      if (f || size != Dim(1)) return cannot_stream("another axis has the letter of time", equation);
     }
   }
   return stream_together(reader, node, [&](size_t, int) {
-    const size_t at = result.find(*time);
-    return at == std::string::npos ? std::nullopt : std::optional(static_cast<int>(at));
+    const auto at = std::find(e.out.begin(), e.out.end(), *time);
+    return at == e.out.end() ? std::nullopt : std::optional(static_cast<int>(at - e.out.begin()));
   });
 }
 

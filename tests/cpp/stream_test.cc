@@ -261,6 +261,9 @@ TEST(Stream, EinsumKeepsTheLetterOfTime) {
              "%y = einsum(%x, %h) {equation=\"bct,bdt->bcdt\"}"),
        2, 30, 1);  // a delay line
   hold(graph("const %v : f32[2,1] = {0.5,2} %y = einsum(%x, %v) {equation=\"bct,ct->tc\"}"), 2, 30, 1);
+  hold(graph("%y = einsum(%x) {equation=\"...t->t...\"}"), 2, 30, 1);
+  hold(graph("%y = einsum(%x, %x) {equation=\"b...t,...t->b...t\"}"), 2, 30, 1);  // of other ranks
+  hold(graph(weights("d", {2, 3}, 5) + "%y = einsum(%x, %d) {equation=\"b...t,...d->b...td\"}"), 2, 30, 1);
 }
 
 TEST(Stream, ComputedShapesLeaveTimeAloneOpen) {
@@ -374,7 +377,7 @@ TEST(Stream, RefusesWhatNeedsTheFuture) {
   refused("%z = transpose(%x) {perm=[0,2,1]} %y = mat_mul(%x, %z)", "along time");
   refused("%y = einsum(%x) {equation=\"bct->bc\"}", "along time");
   refused("%y = einsum(%x, %x) {equation=\"bct,bcs->bts\"}", "every other");
-  refused("%y = einsum(%x) {equation=\"...t->t...\"}", "dots");
+  refused("%y = einsum(%x, %x) {equation=\"...ct,...tc->...c\"}", "every other");
 }
 
 }  // namespace
