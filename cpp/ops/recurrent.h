@@ -7,6 +7,13 @@
 
 namespace pinnace {
 
+/// Whether an operator is one of the three.
+constexpr bool is_recurrent(std::string_view op) {
+  return op == "lstm" || op == "gru" || op == "rnn";
+}
+/// Their inputs that are matrices of weights: w, r, an lstm's projection.
+inline constexpr size_t kRecurrentMatrices[] = {1, 2, 8};
+
 /// Attributes of all three. direction "forward", "reverse", "bidirectional"; layout 0: x [T, B, I], 1: x [B, T, I].
 /// activations: names as below, one list per direction; clip: bound on the arguments of gates' activations, 0 is none.
 inline constexpr AttrDef kRnnAlphaAttr = floats_attr("activation_alpha"), kRnnBetaAttr = floats_attr("activation_beta");

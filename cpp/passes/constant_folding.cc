@@ -2,7 +2,10 @@
 // shape of a value of known shape), becomes a constant. Computed by reference code: more exact than at run time,
 // bounded by one rounding of each folded operator. Results much larger than their operands stay nodes, so that files do
 // not swell; so do nodes that the budget of work does not cover (ops/work.h).
+#include <algorithm>
+
 #include "ops/bodies.h"
+#include "ops/recurrent.h"
 #include "ops/work.h"
 #include "passes/pass.h"
 
@@ -16,19 +19,22 @@ constexpr int64_t kGrowth = 2, kFreeBytes = 1 << 16;
 /// Dequantised weights of fewer bytes become floats.
 constexpr int64_t kFewFloats = 1 << 12;
 
-/// For each value, whether nobody but products reads it, as their weights, perhaps transposed. Kernels of convolutions
-/// take floats alone, so theirs stay integers only where the floats would be large (kFreeBytes).
+/// For each value, whether nobody but products and recurrent cells reads it, as their weights, perhaps transposed.
+/// Kernels of convolutions take floats alone, so theirs stay integers only where the floats would be large
+/// (kFreeBytes).
 std::vector<bool> find_weights(const Graph& graph) {
   std::vector<bool> weights(graph.values.size(), false), others(graph.values.size(), false);
   for (ValueId id : graph.outputs) others[static_cast<size_t>(id)] = true;
   for (size_t k = graph.nodes.size(); k-- > 0;) {
     const Node& node = *graph.nodes[k];
     const bool product = node.op == "mat_mul" || node.op == "gemm";
+    const bool cell = is_recurrent(node.op);
     const bool moves = node.op == "transpose" && weights[static_cast<size_t>(node.outputs[0])];
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) continue;
       const auto id = static_cast<size_t>(node.inputs[i]);
-      ((product && i == 1) || moves ? weights : others)[id] = true;
+      const bool weight = (product && i == 1) || (cell && std::ranges::count(kRecurrentMatrices, i) > 0) || moves;
+      (weight ? weights : others)[id] = true;
     }
   }
   for (size_t i = 0; i < weights.size(); ++i) weights[i] = weights[i] && !others[i];

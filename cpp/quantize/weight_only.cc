@@ -1,4 +1,5 @@
-// Scales by blocks along what is summed; for rows that are gathered, along each row.
+// Scales by blocks along what is summed; for rows that are gathered, along each row. A recurrent cell has several
+// matrices, whose floats are made once, when kernels pack them.
 #include "quantize/weight_only.h"
 
 #include <algorithm>
@@ -7,6 +8,7 @@
 #include <unordered_set>
 
 #include "base/packed.h"
+#include "ops/recurrent.h"
 #include "passes/rewrite.h"
 #include "quantize/carried_rounding.h"
 #include "quantize/rewrite_graph.h"
@@ -14,31 +16,59 @@
 namespace pinnace {
 namespace {
 
-/// A matrix as lines of numbers that share scales by blocks: columns of a product's weights, rows of a gathered table.
+enum class Use { kProduct, kGathered, kRecurrent };
+
+/// A matrix as lines of numbers that share scales by blocks: columns of a product's weights, rows of a gathered table,
+/// what each gate of a recurrent cell multiplies.
 struct Lines {
+  size_t input = 0;  ///< of the node
+  Use use = Use::kProduct;
   int64_t lines = 0, length = 0;
   int64_t line_step = 0, step = 0;  ///< between neighbours in memory
   int axis = 0;                     ///< the matrix's dimension that a line runs along
-  bool gathered = false;
+
+  bool gathered() const { return use == Use::kGathered; }
+  bool product() const { return use == Use::kProduct; }
 };
 
-std::optional<Lines> lines_of(const Graph& graph, const Node& node) {
+/// Whether input i is a constant of floats of that rank.
+bool is_matrix(const Graph& graph, const Node& node, size_t i, int rank) {
+  if (i >= node.inputs.size() || node.inputs[i] == kNoValue) return false;
+  const Value& w = graph.value(node.inputs[i]);
+  return w.constant && w.type.dtype == DType::kF32 && !w.type.quantized() && w.type.rank() == rank &&
+         w.type.elements() > 0 && w.constant->check().ok();
+}
+
+/// The matrices of a node that can be stored as integers, in the order of its inputs.
+std::vector<Lines> lines_of(const Graph& graph, const Node& node) {
+  std::vector<Lines> found;
+  if (is_recurrent(node.op)) {
+    for (const size_t i : kRecurrentMatrices) {
+      if (!is_matrix(graph, node, i, 3)) continue;
+      const Shape& shape = graph.value(node.inputs[i]).type.shape;
+      const int64_t length = shape[2].size;
+      found.push_back({i, Use::kRecurrent, shape[0].size * shape[1].size, length, length, 1, 2});
+    }
+    return found;
+  }
   const bool gathered = node.op == "gather", turned = node.op == "gemm" && int_or(node, "trans_b", 0) != 0;
-  if (!gathered && node.op != "gemm" && node.op != "mat_mul") return std::nullopt;
+  if (!gathered && node.op != "gemm" && node.op != "mat_mul") return found;
   const size_t input = gathered ? 0 : 1;
-  if (node.inputs.size() < 2 || node.inputs[input] == kNoValue || node.outputs.size() != 1) return std::nullopt;
-  if (gathered && int_or(node, "axis", 0) != 0) return std::nullopt;
-  const Value& w = graph.value(node.inputs[input]);
-  if (!w.constant || w.type.dtype != DType::kF32 || w.type.quantized() || w.type.rank() != 2) return std::nullopt;
-  if (w.type.elements() <= 0 || !w.constant->check().ok()) return std::nullopt;
-  const int64_t rows = w.type.shape[0].size, columns = w.type.shape[1].size;
-  if (gathered || turned) return Lines{rows, columns, columns, 1, 1, gathered};
-  return Lines{columns, rows, 1, columns, 0, false};
+  if (node.outputs.size() != 1 || !is_matrix(graph, node, input, 2)) return found;
+  if (gathered && int_or(node, "axis", 0) != 0) return found;
+  const Shape& shape = graph.value(node.inputs[input]).type.shape;
+  const int64_t rows = shape[0].size, columns = shape[1].size;
+  if (gathered || turned) {
+    found.push_back({input, gathered ? Use::kGathered : Use::kProduct, rows, columns, columns, 1, 1});
+  } else {
+    found.push_back({input, Use::kProduct, columns, rows, 1, columns, 0});
+  }
+  return found;
 }
 
 /// Rows that are gathered begin with a whole byte.
 int stored_bits(const Lines& lines, int bits) {
-  return lines.gathered && lines.length * bits % 8 != 0 ? 8 : bits;
+  return lines.gathered() && lines.length * bits % 8 != 0 ? 8 : bits;
 }
 
 /// Sums of so many products of bytes fit into an int32.
@@ -61,7 +91,7 @@ std::string why_not_dynamic(const Graph& graph, const Node& node, const Lines& l
 
 /// Whether a product's weights multiply rows of what it reads.
 bool multiplies_rows(const Graph& graph, const Node& node, const Lines& lines) {
-  if (lines.gathered || node.inputs[0] == kNoValue || int_or(node, "trans_a", 0) != 0) return false;
+  if (!lines.product() || node.inputs[0] == kNoValue || int_or(node, "trans_a", 0) != 0) return false;
   const Value& x = graph.value(node.inputs[0]);
   return !x.constant && x.type.dtype == DType::kF32 && !x.type.quantized() && x.type.rank() >= 1;
 }
@@ -121,13 +151,16 @@ class Storing {
     // In the order of the graph: products that share rows share what the first of them makes of these.
     for (Node* node : rewrite_.nodes()) {
       if (chosen.erase(node->name) == 0) continue;
-      const auto lines = lines_of(graph_, *node);
-      if (!lines) return invalid("node '", node->name, "' (", node->op, ") has no float32 matrix of constant weights");
-      if (choices_.dynamic && !lines->gathered) {
-        const std::string why = why_not_dynamic(graph_, *node, *lines);
-        if (!why.empty()) return invalid("node '", node->name, "' (", node->op, ") has no dynamic form: ", why);
+      const std::vector<Lines> matrices = lines_of(graph_, *node);
+      if (matrices.empty()) {
+        return invalid("node '", node->name, "' (", node->op, ") has no float32 matrix of constant weights");
       }
-      PINNACE_TRY(store(*node, *lines));
+      for (const Lines& lines : matrices) {
+        const bool rows = choices_.dynamic && lines.product();
+        const std::string why = rows ? why_not_dynamic(graph_, *node, lines) : "";
+        if (!why.empty()) return invalid("node '", node->name, "' (", node->op, ") has no dynamic form: ", why);
+        PINNACE_TRY(store(*node, lines));
+      }
     }
     if (!chosen.empty()) return invalid("there is no node '", *chosen.begin(), "' to store the weights of");
     rewrite_.finish();
@@ -136,18 +169,15 @@ class Storing {
 
  private:
   Status store(Node& node, const Lines& lines) {
-    const size_t input = lines.gathered ? 0 : 1;
-    const ValueId from = node.inputs[input];
+    const ValueId from = node.inputs[lines.input];
     // Tied weights are stored once for each way in which they are read.
-    auto& made = stored_[{from, lines.axis, lines.gathered}];
+    auto& made = stored_[{from, lines.axis, lines.use}];
     if (made.empty()) {
       PINNACE_ASSIGN(made, stored(node, from, lines));
     }
-    if (choices_.dynamic && !lines.gathered) return multiply_rows(node, made);
-    if (choices_.integers) return lines.gathered ? gather(node, made) : multiply(node, made, lines);
-    std::vector<ValueId> inputs = node.inputs;
-    inputs[input] = made[0];
-    node.inputs = std::move(inputs);
+    if (choices_.dynamic && lines.product()) return multiply_rows(node, made);
+    if (choices_.integers) return lines.gathered() ? gather(node, made) : dequantize(node, made, lines);
+    node.inputs[lines.input] = made[0];
     return {};
   }
 
@@ -161,14 +191,15 @@ class Storing {
     for (const auto& node : graph_.nodes) {
       const auto found = left.find(node->name);
       if (found == left.end()) continue;
-      const auto lines = lines_of(graph_, *node);
-      if (!lines || !multiplies_rows(graph_, *node, *lines))
+      const std::vector<Lines> matrices = lines_of(graph_, *node);
+      if (matrices.empty() || !multiplies_rows(graph_, *node, matrices[0]))
         return invalid("node '", node->name, "' (", node->op, ") multiplies no rows");
-      if (found->second->length() != lines->length) {
-        return invalid("node '", node->name, "' multiplies rows of ", lines->length,
-                       " elements, its Gram matrix is of ", found->second->length());
+      const Lines& lines = matrices[0];
+      if (found->second->length() != lines.length) {
+        return invalid("node '", node->name, "' multiplies rows of ", lines.length, " elements, its Gram matrix is of ",
+                       found->second->length());
       }
-      grams_[Key{node->inputs[1], lines->axis, false}].push_back(found->second);
+      grams_[Key{node->inputs[1], lines.axis, lines.use}].push_back(found->second);
       left.erase(found);
     }
     return {};
@@ -184,7 +215,7 @@ class Storing {
     const int64_t blocks = (lines.length + block - 1) / block;
     const std::string name = graph_.value(from).name;
     // Products of integers take [summed][columns].
-    const bool columns = choices_.dynamic && !lines.gathered;
+    const bool columns = choices_.dynamic && lines.product();
     const Shape shape = columns ? Shape{lines.length, lines.lines} : graph_.value(from).type.shape;
     const auto* w = reinterpret_cast<const float*>(graph_.value(from).constant->data());
     const int64_t all = lines.lines * lines.length;
@@ -196,7 +227,7 @@ class Storing {
     std::vector<float> scales(static_cast<size_t>(lines.lines * blocks));
     std::vector<uint8_t> zeros(scales.size()), integers(static_cast<size_t>(all));
     std::optional<CarriedRounding> carried;
-    if (const auto grams = grams_.find(Key{from, lines.axis, lines.gathered}); grams != grams_.end()) {
+    if (const auto grams = grams_.find(Key{from, lines.axis, lines.use}); grams != grams_.end()) {
       PINNACE_ASSIGN(carried, CarriedRounding::create(grams->second));
     }
     constexpr int64_t kTogether = CarriedRounding::kLines;
@@ -216,7 +247,7 @@ class Storing {
           const RoundingStep s = step_of({own + first, static_cast<size_t>(count)}, low, high, symmetric);
           steps[static_cast<size_t>(k * blocks + b)] = s;
           // Scales lie as the weights do, with the line divided.
-          const int64_t at = lines.axis == 1 ? line * blocks + b : b * lines.lines + line;
+          const int64_t at = lines.axis > 0 ? line * blocks + b : b * lines.lines + line;
           scales[static_cast<size_t>(at)] = s.scale;
           zeros[static_cast<size_t>(at)] = static_cast<uint8_t>(s.zero);
         }
@@ -245,7 +276,7 @@ class Storing {
     Shape by_block = shape;
     by_block[static_cast<size_t>(lines.axis)] = blocks;
     if (columns) by_block = {lines.lines};
-    const bool halves = lines.gathered && bits == 4;
+    const bool halves = lines.gathered() && bits == 4;
     if (halves) {
       PINNACE_ASSIGN(made.emplace_back(), half_bytes(str_cat(name, ".int4"), shape, integers, low));
     } else {
@@ -297,12 +328,14 @@ class Storing {
 
   int64_t block_of(int64_t length) const { return choices_.block ? std::min(choices_.block, length) : length; }
 
-  Status multiply(Node& node, const std::vector<ValueId>& made, const Lines& lines) {
+  /// The floats that integers stand for, in place of the matrix: for kernels that read integers as they are, and that
+  /// make floats of them once.
+  Status dequantize(Node& node, const std::vector<ValueId>& made, const Lines& lines) {
     decltype(Node::attrs) attrs = {{"axis", int64_t{lines.axis}}, {"block_size", block_of(lines.length)}};
-    const TensorType type{DType::kF32, graph_.value(node.inputs[1]).type.shape, nullptr};
-    const std::string name = str_cat(graph_.value(node.inputs[1]).name, ".dequantized");
+    const TensorType type{DType::kF32, graph_.value(node.inputs[lines.input]).type.shape, nullptr};
+    const std::string name = str_cat(graph_.value(node.inputs[lines.input]).name, ".dequantized");
     std::vector<ValueId> inputs = node.inputs;
-    inputs[1] = rewrite_.insert_before(node, "dequantize_linear", made, std::move(attrs), type, name);
+    inputs[lines.input] = rewrite_.insert_before(node, "dequantize_linear", made, std::move(attrs), type, name);
     rewrite_.set_inputs(node, std::move(inputs));
     return {};
   }
@@ -465,12 +498,12 @@ class Storing {
   struct Key {
     ValueId from;
     int axis;
-    bool gathered;
+    Use use;
     bool operator==(const Key&) const = default;
   };
   struct KeyHash {
     size_t operator()(const Key& k) const {
-      return static_cast<size_t>(k.from) * 4 + static_cast<size_t>(k.axis) * 2 + static_cast<size_t>(k.gathered);
+      return static_cast<size_t>(k.from) * 9 + static_cast<size_t>(k.axis) * 3 + static_cast<size_t>(k.use);
     }
   };
   Graph& graph_;
@@ -486,13 +519,15 @@ class Storing {
 std::vector<WeightSite> find_weight_sites(const Graph& graph) {
   std::vector<WeightSite> sites;
   for (const auto& node : graph.nodes) {
-    const auto lines = lines_of(graph, *node);
-    if (!lines) continue;
-    const bool rows = multiplies_rows(graph, *node, *lines);
-    sites.push_back({node->name, node->op, node->source.module, lines->lines * lines->length,
-                     graph.value(node->inputs[lines->gathered ? 0 : 1]).name,
-                     rows ? graph.value(node->inputs[0]).name : "", lines->length,
-                     lines->gathered ? "" : why_not_dynamic(graph, *node, *lines)});
+    const std::vector<Lines> matrices = lines_of(graph, *node);
+    if (matrices.empty()) continue;
+    const Lines& first = matrices[0];
+    const bool rows = multiplies_rows(graph, *node, first);
+    int64_t weights = 0;
+    for (const Lines& lines : matrices) weights += lines.lines * lines.length;
+    sites.push_back({node->name, node->op, node->source.module, weights, graph.value(node->inputs[first.input]).name,
+                     rows ? graph.value(node->inputs[0]).name : "", first.length,
+                     first.product() ? why_not_dynamic(graph, *node, first) : ""});
   }
   return sites;
 }

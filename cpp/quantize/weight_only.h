@@ -9,7 +9,8 @@
 
 namespace pinnace {
 
-/// Products (gemm, mat_mul) by constant float32 matrices, and gathers of rows of one.
+/// Products (gemm, mat_mul) by constant float32 matrices, gathers of rows of one, and recurrent cells (lstm, gru, rnn)
+/// that have some.
 std::vector<WeightSite> find_weight_sites(const Graph& graph);
 
 /// Integers and dequantize_linear in place of the weights of the chosen nodes. kInvalidArgument: a node that is not

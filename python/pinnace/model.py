@@ -25,6 +25,7 @@ from pinnace.quantize.stored_weights import stored_weights_program
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.sources.base import Source
 from pinnace.sources.opened import source_of
+from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.sources.preprocessed import PreprocessedSource, Stage, behind, model_inputs
 from pinnace.types import Array, TensorSpec, signature, specs_from
 from pinnace.verify.streams import verify_stream
@@ -291,7 +292,7 @@ class Model:
             if not verify:
                 facts["verified"] = "no: verify=False"
                 if quantize is not None:
-                    return _quantized(core, quantize, targets, facts, [], renamed)
+                    return self._quantized(core, quantize, targets, facts, [], renamed)
                 return _built(core, targets, facts)
             maker = self._input_maker()
             makings = [maker.make(example) for example in examples or self._examples or [{}]]
@@ -310,7 +311,7 @@ class Model:
             named = [{renamed.get(name, name): array for name, array in made.arrays.items()} for made in first]
             kept = {key: value for key, value in done.metadata.items() if key not in ("producer", "targets")}
             facts = {key.replace("verified", "float.verified", 1): value for key, value in kept.items()}
-            return _quantized(core, quantize, targets, facts, named, renamed)
+            return self._quantized(core, quantize, targets, facts, named, renamed)
 
     def _named_core(self, input_names: Any, output_names: Any) -> tuple[_core.Model, dict[str, str]]:
         """The extension's model with the names that a caller wants, and the inputs' new names by the old ones."""
@@ -348,20 +349,21 @@ class Model:
     ) -> Program:
         return verify_program(program, source, inputs, targets, bounds)
 
-
-def _quantized(
-    core: _core.Model,
-    options: Int8 | WeightOnly | DynamicInt8 | Float16,
-    targets: list[str],
-    facts: Mapping[str, str],
-    examples: Sequence[Mapping[str, Any]],
-    names: Mapping[str, str],
-) -> Program:
-    if isinstance(options, Float16):
-        return float16_program(core, options, targets, facts, examples)
-    if isinstance(options, WeightOnly | DynamicInt8):
-        return stored_weights_program(core, options, targets, facts, examples, names)
-    return quantized_program(core, options, targets, facts, examples, names)
+    def _quantized(
+        self,
+        core: _core.Model,
+        options: Int8 | WeightOnly | DynamicInt8 | Float16,
+        targets: list[str],
+        facts: Mapping[str, str],
+        examples: Sequence[Mapping[str, Any]],
+        names: Mapping[str, str],
+    ) -> Program:
+        """core: as _named_core() gave it, and the inputs' new names with it."""
+        if isinstance(options, Float16):
+            return float16_program(core, options, targets, facts, examples)
+        if isinstance(options, WeightOnly | DynamicInt8):
+            return stored_weights_program(core, options, targets, facts, examples, names)
+        return quantized_program(core, options, targets, facts, examples, names)
 
 
 @phase("building")
@@ -391,14 +393,39 @@ class StreamModel(Model):
 
     def _check_quantize(self, options: object) -> None:
         super()._check_quantize(options)
-        if options is not None:
-            raise _core.InvalidArgument("quantize: a program that takes chunks cannot be quantised yet")
+        if options is not None and not isinstance(options, WeightOnly):
+            kind = type(options).__name__
+            raise _core.InvalidArgument(f"quantize: a program that takes chunks has WeightOnly(...) alone, is {kind}")
 
     def _named_core(self, input_names: Any, output_names: Any) -> tuple[_core.Model, dict[str, str]]:
         whole, renamed = self._whole._named_core(input_names, output_names)
-        if whole is self._whole._core:
-            return self._core, renamed
-        return whole.streamed([(renamed.get(name, name), axis) for name, axis in self._streams.items()]), renamed
+        return self._core if whole is self._whole._core else self._in_chunks(whole, renamed), renamed
+
+    def _in_chunks(self, whole: _core.Model, renamed: Mapping[str, str]) -> _core.Model:
+        return whole.streamed([(renamed.get(name, name), axis) for name, axis in self._streams.items()])
+
+    def _quantized(
+        self,
+        core: _core.Model,
+        options: Int8 | WeightOnly | DynamicInt8 | Float16,
+        targets: list[str],
+        facts: Mapping[str, str],
+        examples: Sequence[Mapping[str, Any]],
+        names: Mapping[str, str],
+    ) -> Program:
+        """The whole with stored weights, held against the floats that these stand for; then the same in chunks, held
+        against the whole."""
+        assert isinstance(options, WeightOnly)
+        results = [spec["name"] for spec in core.outputs]
+        whole, _ = self._whole._named_core(names, dict(zip(self.outputs, results, strict=True)))
+
+        def chunked(stored: _core.Model, program: Program) -> Program:
+            made = _built(self._in_chunks(stored, names), targets, dict(facts))
+            source = ProgramSource(program)
+            source.description = "the program of the whole with stored weights"
+            return verify_stream(made, source, examples, targets) if examples else made
+
+        return stored_weights_program(whole, options, targets, facts, examples, names, chunked)
 
     def _input_maker(self) -> InputMaker:
         return self._whole._input_maker()

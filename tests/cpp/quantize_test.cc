@@ -128,7 +128,7 @@ TEST(ValueStatistics, DamagedBytes) {
           read->range(rule);
         }
         std::vector<float> again = x;
-        read->add(tensor(again, {2, 3, 100}), 1);
+        static_cast<void>(read->add(tensor(again, {2, 3, 100}), 1));  // refused or not
       }
     }
   }
@@ -229,13 +229,13 @@ std::string net() {
 }
 
 /// Outputs, and kept values, of one run.
-std::vector<std::vector<float>> run(const Model& model, std::vector<float> x,
-                                    const std::vector<std::string>& keep = {}) {
+std::vector<std::vector<float>> run(const Model& model, std::vector<float> x, const std::vector<std::string>& keep = {},
+                                    const Shape& shape = {1, 2, 4, 4}) {
   auto program = model.build();
   EXPECT_TRUE(program.ok()) << program.status().message();
   auto session = Session::create(*program, {.target = "cpu", .threads = 1, .keep = keep});
   EXPECT_TRUE(session.ok()) << session.status().message();
-  const Tensor input = tensor(x, {1, 2, 4, 4});
+  const Tensor input = tensor(x, shape);
   EXPECT_TRUE(session->run(std::span(&input, 1)).ok());
   std::vector<std::vector<float>> all;
   for (size_t i = 0; i < session->outputs().size(); ++i) {
@@ -464,6 +464,65 @@ TEST(Quantize, RowsAreRoundedAtRunTime) {
         EXPECT_NEAR(found[i], exact[i], 0.1) << product;
       }
     }
+  }
+}
+
+/// A cell whose matrices are not of one size.
+std::string cell_text() {
+  std::string w, r;
+  for (int i = 0; i < 36; ++i) w += str_cat(i ? "," : "", (i * 7 % 19 - 9) * 0.1);
+  for (int i = 0; i < 27; ++i) r += str_cat(i ? "," : "", (i * 5 % 17 - 8) * 0.1);
+  return str_cat("graph \"g\" { input %x : f32[5,2,4] const %w : f32[1,9,4] = {", w, "} const %r : f32[1,9,3] = {", r,
+                 "}\n%y, %h = gru(%x, %w, %r) {hidden_size=3} output \"y\" %y }");
+}
+
+TEST(Quantize, MatricesOfCellsAreStored) {
+  const auto model = Model::parse(cell_text());
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const auto sites = model->weight_sites();
+  ASSERT_TRUE(sites.ok());
+  ASSERT_EQ(sites->size(), 1u);
+  EXPECT_EQ((*sites)[0].weights, 36 + 27);
+  EXPECT_EQ((*sites)[0].rows, "");
+  for (const bool dynamic : {false, true}) {
+    for (const int bits : {8, 4}) {
+      if (dynamic && bits == 4) continue;
+      WeightChoices choices{.nodes = {(*sites)[0].name}, .bits = bits, .dynamic = dynamic};
+      const auto integers = model->with_stored_weights(choices);
+      ASSERT_TRUE(integers.ok()) << integers.status().message();
+      const std::string text = integers->text();
+      for (const char* part : {"%w.int", "%w.scales : f32[1,9,1]", "%r.int", "%r.scales : f32[1,9,1]"}) {
+        EXPECT_NE(text.find(part), std::string::npos) << part << " is not in " << text;
+      }
+      choices.integers = false;
+      const auto floats = model->with_stored_weights(choices);
+      ASSERT_TRUE(floats.ok()) << floats.status().message();
+      const std::vector<float> x = normal(40, 7);
+      const auto output = [&](const Model& of) { return run(of, x, {}, {5, 2, 4})[0]; };
+      const auto exact = output(*model), found = output(*integers), rounded = output(*floats);
+      for (size_t i = 0; i < exact.size(); ++i) {
+        EXPECT_EQ(found[i], rounded[i]) << bits;
+        EXPECT_NEAR(found[i], exact[i], bits == 8 ? 0.02 : 0.2) << bits;
+      }
+      EXPECT_NE(found, exact);
+    }
+  }
+}
+
+TEST(Quantize, ValuesThatOthersReadAreComputed) {
+  // What is a result, or has another reader, runs like any node; the cell takes it as it is.
+  std::vector<std::vector<float>> found;
+  for (const char* more : {"", "output \"r\" %d", "%n = neg(%d) output \"n\" %n"}) {
+    const auto model = Model::parse(str_cat(R"(graph "g" { input %x : f32[5,2,4]
+  const %w : f32[1,3,4] = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,1.1,1.2} const %i : i8[1,3,3] = {1,2,3,4,5,6,7,8,9}
+  const %s : f32[] = {0.1} %d = dequantize_linear(%i, %s)
+  %y, %h = rnn(%x, %w, %d) {hidden_size=3} output "y" %y )",
+                                            more, "}"),
+                                    {.disabled_passes = {"all"}});
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    found.push_back(run(*model, normal(40, 3), {}, {5, 2, 4})[0]);
+    ASSERT_EQ(found.back().size(), found[0].size());
+    for (size_t i = 0; i < found[0].size(); ++i) EXPECT_NEAR(found.back()[i], found[0][i], 1e-6) << more;
   }
 }
 

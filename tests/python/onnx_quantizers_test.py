@@ -22,6 +22,7 @@ from onnxruntime.quantization import (
     quantize_static,
 )
 from onnxruntime.quantization.matmul_nbits_quantizer import DefaultWeightOnlyQuantConfig, MatMulNBitsQuantizer
+from pinnace.program import core_of
 from quantized_forms import STORED, became, convolutions, elements, two
 from torch import nn
 
@@ -224,6 +225,33 @@ def test_operators_of_one_operand(op: str, tmp_path: Path) -> None:
     assert got.shape == want.shape
     assert np.abs(got.astype(int) - want.astype(int)).max() <= 1
     assert (got != want).mean() < 0.05
+
+
+def test_weights_of_recurrent_cells_stay_integers(tmp_path: Path) -> None:
+    """They are floats for the back ends, which pack those, and integers in the file."""
+    units, length = 32, 24
+    constants: dict[str, Any] = {}
+    nodes = []
+    for name, size, blocks in (("w", length, 1), ("r", units, units // 16)):
+        constants[f"{name}_q"] = RANDOM.integers(-127, 128, (1, 4 * units, size)).astype(np.int8)
+        constants[f"{name}_s"] = RANDOM.uniform(0.002, 0.004, (1, 4 * units, blocks)).astype(np.float32)
+        block = {"axis": 2, "block_size": size // blocks}
+        nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", f"{name}_s"], [name], **block))
+    nodes.append(helper.make_node("LSTM", ["x", "w", "r"], ["y", "", ""], hidden_size=units))
+    x = {"x": RANDOM.standard_normal((7, 2, length)).astype(np.float32)}
+    path = model(nodes, x, constants, TensorProto.FLOAT, tmp_path)
+    loaded = pn.load(path)
+    targets = ["cpu", "vulkan", "softmetal", "nnapi:30"]
+    assert all(row.supported for row in loaded.check(targets[:3]).nodes)
+    program = loaded.build(targets)
+    assert all(said.startswith("yes") for said in program.metadata.verified_on.values())
+    assert sum(c["bytes"] for c in core_of(program).constants) < 0.4 * 4 * 4 * units * (units + length)
+    for target in targets[:3]:
+        session = pn.Session(program, target, fallback=False)
+        session.run(x)
+        kernels = {row.op: row.kernel for row in session.placement}
+        assert kernels["dequantize_linear"] == "computed ahead"
+        assert "recurrent" in kernels["lstm"]
 
 
 def test_where_concat_and_gemm(tmp_path: Path) -> None:

@@ -351,6 +351,69 @@ def test_tables_and_layers_left_in_float_are_stored_in_8_bits() -> None:
     assert all(row.kept_float and row.bytes_before == row.bytes_after for row in exact.rows)
 
 
+class Cells(nn.Module):
+    """Every kind of recurrent cell, and a linear layer, that Int8 has something to do."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(21)
+        self.both = nn.LSTM(40, 96, num_layers=2, batch_first=True, bidirectional=True)
+        self.gated = nn.GRU(192, 64, batch_first=True)
+        self.plain = nn.RNN(64, 33, batch_first=True)  # of an odd length
+        self.projected = nn.LSTM(33, 48, batch_first=True, proj_size=24)
+        self.head = nn.Linear(24, 10)
+
+    def forward(self, x: Tensor) -> Tensor:
+        for cell in (self.both, self.gated, self.plain, self.projected):
+            x = cell(x)[0]
+        y: Tensor = self.head(x)
+        return y
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "size"),
+    [
+        (pn.WeightOnly(), 0.005, 0.29),
+        (pn.WeightOnly(bits=4, block=32), 0.05, 0.19),
+        (pn.WeightOnly(bits=4, symmetric=False), 0.05, 0.17),
+        (pn.DynamicInt8(), 0.005, 0.29),
+        (pn.Int8(calibration=lambda: [{"x": np.ones((2, 20, 40), np.float32)}], progress=False), 0.02, 0.30),
+    ],
+)
+def test_recurrent_cells(options: Any, error: float, size: float) -> None:
+    """Their matrices are stored; the kernels that a float cell has run, on floats that are made once."""
+    x = torch.randn(2, 20, 40, generator=torch.Generator().manual_seed(3))
+    model = pn.load(Cells().eval(), x)
+    targets = ["cpu", "vulkan", "softmetal", "nnapi:30"]
+    plain, program = model.build(), model.build(targets, quantize=options)
+    report = program.quantization
+    assert report is not None
+    assert 0 < max(report.errors.values()) < error, report.errors
+    assert len(model.build(quantize=options).to_bytes()) < size * len(plain.to_bytes())
+    assert all(str(program.metadata[f"verified.{target}"]).startswith("yes") for target in targets)
+    cells = [row for row in report.rows if row.op in ("lstm", "gru", "rnn")]
+    assert len(cells) == 5
+    for row in cells:
+        assert row.bytes_after == row.bytes_before * (4 if getattr(options, "bits", 8) == 4 else 8) // 32
+        assert "its weights are stored in 8 bits" in row.reason or not row.kept_float
+    for target, there in (("cpu", 5), ("vulkan", 4), ("softmetal", 4)):  # projections run on the CPU alone
+        session = pn.Session(program, [target, "cpu"])
+        exact = pn.Session(plain, [target, "cpu"])
+        session.run({"x": x.numpy()})
+        exact.run({"x": x.numpy()})
+        kernels, floats = ([p.kernel for p in s.placement if p.op in ("lstm", "gru", "rnn")] for s in (session, exact))
+        assert kernels == floats
+        assert sum(p.backend == target for p in session.placement if p.op in ("lstm", "gru", "rnn")) == there
+
+
+def test_recurrent_cells_that_are_skipped() -> None:
+    x = torch.randn(1, 5, 40)
+    program = pn.load(Cells().eval(), x).build(quantize=pn.WeightOnly(skip=("gated", "rnn")))
+    assert program.quantization is not None
+    reasons = {row.op: row.reason for row in program.quantization.rows if row.op in ("lstm", "gru", "rnn")}
+    assert reasons == {"lstm": "", "gru": "skip='gated'", "rnn": "skip='rnn'"}
+
+
 @pytest.mark.parametrize(
     "options", [{"bits": 3}, {"bits": True}, {"block": 12}, {"block": 0}, {"block": -8}, {"skip": "all"}, {"skip": 3}]
 )

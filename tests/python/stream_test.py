@@ -13,6 +13,7 @@ import pinnace as pn
 import pytest
 import torch
 import torch.nn.functional as F
+from pinnace.program import core_of
 from pinnace.verify.streams import run_in_chunks, splits
 from stream_networks import NETWORKS, Network, Wave
 from torch import nn
@@ -318,8 +319,35 @@ def test_arguments_are_checked() -> None:
         pn.load(net, (x,), {"x": None}, stream={"x": 2})
     model = pn.load(net, (x,), stream={"x": -1})
     assert model.build().stream["x"].axis == 2
-    with pytest.raises(pn.InvalidArgument, match="quantise"):
+    with pytest.raises(pn.InvalidArgument, match=r"WeightOnly\(...\) alone, is DynamicInt8"):
         model.build(quantize=pn.DynamicInt8())
+
+
+@pytest.mark.parametrize("options", [pn.WeightOnly(), pn.WeightOnly(bits=4, block=8, symmetric=False)])
+def test_weights_of_streams_are_stored(options: pn.WeightOnly) -> None:
+    """Held twice: the whole against the floats that its integers stand for, chunks against the whole."""
+    module, x = seeded(NETWORKS["lstm_ahead"])
+    model = pn.load(module, (x,), stream={"x": NETWORKS["lstm_ahead"].axis})
+    targets = ["cpu", *(["vulkan"] if len(TARGETS) > 1 else [])]
+    program = model.build(targets, quantize=options, input_names=["sound"], output_names=["clean"])
+    assert list(program.stream) == ["sound"]
+    assert list(program.streamed_outputs) == ["clean"]
+    assert "whole by the program of the whole with stored weights" in program.metadata.verified
+    assert all(said.startswith("yes") for said in program.metadata.verified_on.values())
+    assert program.quantization is not None
+    assert {row.op for row in program.quantization.rows if not row.kept_float} >= {"lstm"}
+    stored = sum(c["bytes"] for c in core_of(program).constants)
+    assert stored < 0.7 * sum(c["bytes"] for c in core_of(model.build()).constants)  # convolutions stay in float
+    session = pn.Session(program, "cpu")
+    got = run_in_chunks(session, {"sound": x.numpy()}, [7] * (x.shape[NETWORKS["lstm_ahead"].axis] // 7))
+    (want,) = whole(module, x)
+    y = got["clean"]
+    time = next(i for i in range(y.ndim) if y.shape[i] != want.shape[i]) if y.shape != want.shape else 1
+    late = program.stream["sound"].latency
+    exact = np.take(want, range(y.shape[time] - late), axis=time)
+    error = np.abs(np.take(y, range(late, y.shape[time]), axis=time) - exact).max() / np.abs(want).max()
+    assert 0 < error < 0.1
+    assert model.build(quantize=options, verify=False).metadata.verified.startswith("no")
 
 
 def test_splits_cover_every_element() -> None:

@@ -244,8 +244,8 @@ Status lower_node(Lowering& lowering, const NodeView& view, std::span<const Tens
       if (type.quantized() && !is_byte(type.dtype) && view.node().op != "cast") {
         return n.refuse(Rule::kQuantized, to_string(type));
       }
-      // Stored weights of any width become floats with the plan.
-      if (i == 0 && view.input_data(0) && view.node().op == "dequantize_linear") continue;
+      // Stored weights of any width become floats with the plan, and so do their zero points.
+      if (o < 0 && view.input_data(0) && view.node().op == "dequantize_linear") continue;
       constexpr DTypes kHeld = kF32 | kF16 | kBF16 | kBool | kI8 | kU8 | kI32 | kI64 | dtypes(DType::kI16, DType::kU16);
       if (!(kHeld >> static_cast<int>(type.dtype) & 1)) return n.refuse(Rule::kType, to_string(type));
       // Both layouts: in NC4HW4 up to three lanes of a block are padding.

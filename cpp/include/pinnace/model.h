@@ -224,7 +224,7 @@ class Model {
   /// value of a chosen node has no scale, or means are not as many as channels.
   Result<Model> quantized(const QuantizeChoices& choices) const;
   /// Which nodes can have their weights stored as integers: products by constant float32 matrices, gathered rows of
-  /// one.
+  /// one, recurrent cells.
   Result<std::vector<WeightSite>> weight_sites() const;
   /// The model with these weights as integers that products read as they are, and arithmetic in float. Scales have the
   /// least square error. kInvalidArgument: a node is not there or is no site; bits or block are none of those above.

@@ -161,16 +161,16 @@ struct QuantizeChoices {
 struct WeightSite {
   std::string name, op, module;
   int64_t weights = 0;
-  std::string matrix;           ///< the value that holds the weights; nodes may share it
+  std::string matrix;           ///< the value that holds them, of a cell the first; nodes may share it
   std::string rows;             ///< the value whose rows the weights multiply; empty: none, or not rows
-  int64_t length = 0;           ///< of such a row, or of one that is gathered
+  int64_t length = 0;           ///< of such a row, of one that is gathered, of a cell's input
   std::string why_not_dynamic;  ///< why its product cannot be of integers (WeightChoices::dynamic); empty: it can
 };
 
 struct WeightChoices {
   std::vector<std::string> nodes;  ///< of weight sites
   int bits = 8;                    ///< 8 or 4; gathered rows of an odd length have 8
-  /// So many weights, along what a product sums or along a gathered row, share a scale: a multiple of 8; 0: all.
+  /// So many weights, along what a product or a gate sums or a gathered row, share a scale: a multiple of 8; 0: all.
   int64_t block = 0;
   bool symmetric = true;  ///< without zero points: signed integers from -127 or -8 on
   /// Products are of integers: each row of what they multiply is rounded to unsigned bytes when it is there, with a

@@ -28,6 +28,7 @@ from pinnace.verify.verification import verify_program
 ALONE_MOST = 400
 # Operators that multiply by weights.
 PRODUCTS = ("conv", "conv_transpose", "gemm", "mat_mul")
+CELLS = ("gru", "lstm", "rnn")
 
 
 class Quantizer:
@@ -47,11 +48,12 @@ class Quantizer:
         self.float_only = set(sites["float_only"])
         self.layers = [n["name"] for n in self.sites if n["weighted"] and n["name"] not in self.skipped]
         weights = {site["name"]: site for site in self.ready.weight_sites()}
-        self.table_weights = {name: site["weights"] for name, site in weights.items() if site["op"] == "gather"}
+        self.weights = {name: site["weights"] for name, site in weights.items()}
         self.storable = set(weights)
-        # Nodes whose weights are stored as 8-bit integers that float arithmetic reads: rows that are gathered, and
-        # layers that accuracy control leaves in float.
-        self.tables = [name for name in self.table_weights if name not in self.skipped]
+        # Nodes whose weights are stored as 8-bit integers that float arithmetic reads: rows that are gathered, recurrent
+        # cells, and layers that accuracy control leaves in float.
+        self.tables = [n for n, site in weights.items() if site["op"] == "gather" and n not in self.skipped]
+        self.cells = [n for n, site in weights.items() if site["op"] in CELLS and n not in self.skipped]
         self.stored: Sequence[str] = ()
         self.float_program = built(self.ready)
         self.calibration = Calibration({})
@@ -91,7 +93,7 @@ class Quantizer:
     def candidate(self, kept: Sequence[str] = ()) -> Candidate:
         """Where these layers stay in float."""
         stored = [name for name in kept if name in self.storable]
-        return Candidate(tuple(self.chosen(kept)), (*self.tables, *stored))
+        return Candidate(tuple(self.chosen(kept)), (*self.tables, *self.cells, *stored))
 
     # ---- errors
 
@@ -168,8 +170,9 @@ class Quantizer:
         sensitivity = self.sensitivities()
         order = sorted(self.layers, key=lambda name: -sensitivity[name])
         choice = searched()
-        if len(choice.kept) == len(self.layers) and (self.tables or self.storable.intersection(self.layers)):
-            self.tables, self.storable = [], set()  # stored weights may be what is not good enough
+        storing = self.tables or self.cells or self.storable.intersection(self.layers)
+        if len(choice.kept) == len(self.layers) and storing:
+            self.tables, self.cells, self.storable = [], [], set()  # stored weights may be what is not good enough
             choice = searched()
         self.stored = [name for name in choice.kept if name in self.storable]
         if len(choice.kept) == len(self.layers):
@@ -193,7 +196,7 @@ class Quantizer:
     ) -> QuantizationReport:
         """What has become of each node. rounded: the program between floats, which has inner values by their names."""
         sites = {site["name"]: site for site in self.sites}
-        chosen, stored = {*nodes, *self.tables}, {*self.tables, *self.stored}
+        chosen, stored = {*nodes, *self.tables}, {*self.tables, *self.cells, *self.stored}
         infos = [node for node in node_infos(self.ready.nodes) if not node.path]
         inner = self.inner_errors(rounded, [node.outputs[0] for node in infos if node.name in chosen])
         before, after = self._times(self.float_program), self._times(program)
@@ -201,7 +204,7 @@ class Quantizer:
         rows = []
         for node in infos:
             site = sites.get(node.name)
-            weights = site["weights"] if site else self.table_weights.get(node.name, 0)
+            weights = site["weights"] if site else self.weights.get(node.name, 0)
             integers = node.name in chosen
             rows.append(
                 QuantizationRow(
@@ -262,6 +265,8 @@ class Quantizer:
                 reason = "it does not multiply by constant float32 weights"
             else:
                 reason = f"{node.op} has no 8-bit form here with these operands"
+            if node.name in self.cells:
+                reason += "; its weights are stored in 8 bits"
             reasons[node.name] = reason
         return reasons
 

@@ -21,8 +21,8 @@ OBSERVERS = ("minmax", "percentile", "mse", "entropy")
 @dataclass(frozen=True, kw_only=True)
 class Int8:
     """Static quantisation to 8-bit integers: weights with a scale for each output channel, other values with one scale
-    and zero point each, which follow from runs on samples. Tables whose rows are gathered are stored in 8 bits, with a
-    scale for each 64 numbers of a row.
+    and zero point each, which follow from runs on samples. Tables whose rows are gathered, and the weights of recurrent
+    cells, which compute in float, are stored in 8 bits, with a scale for each 64 numbers of a row.
 
     calibration      the samples: arrays by input name, or arrays in the order of the inputs, for each call. A list, a
                      generator, a torch DataLoader; or a function that makes one. It is read once, one sample after the
@@ -106,10 +106,11 @@ class Int8:
 class WeightOnly:
     """Weights as integers that products read as they are, and arithmetic in float: smaller files and less memory.
     Products (gemm, mat_mul) by constant matrices are stored so, and tables whose rows are gathered, these in 8 bits
-    where a row has an odd length.
+    where a row has an odd length. Weights of recurrent cells (lstm, gru, rnn) are stored so too; floats are made of them
+    once, when a session is made. Programs that take chunks can have it.
 
     bits         8 or 4.
-    block        so many weights, along what a product sums or along a gathered row, share a scale: 32, 64, 128, any
+    block        so many weights, along what a product or a gate sums or a gathered row, share a scale: 32, 64, 128, any
                  multiple of 8; None: all of them.
     symmetric    False: with zero points, for weights that lie on one side of 0.
     skip         as for Int8.
@@ -147,7 +148,8 @@ class WeightOnly:
 class DynamicInt8:
     """Products (gemm, mat_mul) by constant matrices in 8-bit integers, without samples: weights with one scale for each
     column, and what multiplies them rounded when it is there, each row with a scale and a zero point of its own. Tables
-    whose rows are gathered are stored in 8 bits. Everything else stays in float.
+    whose rows are gathered and weights of recurrent cells are stored in 8 bits. Everything else stays in float, what
+    cells compute included.
 
     skip       as for Int8.
 

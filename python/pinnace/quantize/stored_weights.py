@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -36,12 +36,16 @@ def stored_weights_program(
     facts: Mapping[str, str],
     examples: Sequence[Mapping[str, Any]],
     names: Mapping[str, str],
+    chunked: Callable[[_core.Model, Program], Program] | None = None,
 ) -> Program:
     """The program with stored weights, held against the same program with the floats that they stand for, and with
     the same roundings of rows where products are of integers.
 
-    core, facts, examples and names are as quantized_program() of build.py takes them. Unsupported: there is no such
-    layer; InvalidArgument: a sample of the calibration.
+    core, facts, examples and names are as quantized_program() of build.py takes them.
+    chunked  makes the program that takes chunks of the model with stored weights, and of its program for the CPU, which
+             was verified; None: the program takes whole inputs.
+
+    Unsupported: there is no such layer; InvalidArgument: a sample of the calibration.
     """
     nodes = {node.name: node for node in node_infos(core.nodes) if not node.path}
     skipped = {name: why for name, node in nodes.items() if (why := skip_reason(node, options.skip))}
@@ -72,7 +76,8 @@ def stored_weights_program(
         chosen = [site["name"] for site in group]
         stored = stored.with_stored_weights(chosen, bits, block, symmetric, passes=last, grams=grams)
         floats = floats.with_stored_weights(chosen, bits, block, symmetric, integers=False, passes=last, grams=grams)
-    program = Program(stored.build(targets, dict(facts)))
+    whole_targets = ["cpu"] if chunked else targets
+    program = Program(stored.build(whole_targets, dict(facts)))
     errors: dict[str, float] = {}
     if examples:
         if dynamic:
@@ -80,8 +85,10 @@ def stored_weights_program(
         else:
             source = ProgramSource(Program(floats.build(["cpu"], {})))
             source.description = "the same program with the floats that its integers stand for, on cpu"
-        program = verify_program(program, source, examples, targets)
+        program = verify_program(program, source, examples, whole_targets)
         errors = errors_of(program, Program(core.build(["cpu"], {})), examples)
+    if chunked:
+        program = chunked(stored, program)
     rows = [
         weights_row(
             node,

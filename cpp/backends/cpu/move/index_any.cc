@@ -149,7 +149,7 @@ struct Tuples {
 
   /// Where a tuple's element is; -1: an index is outside.
   template <class I>
-  int64_t place(const I* tuple) const {
+  int64_t place(I tuple) const {
     int64_t sign = 0;
     uint64_t at = 0;
     for (int64_t j = 0; j < k; ++j) {
@@ -228,27 +228,39 @@ inline T joined(T a, T b) {
   return b;
 }
 
-/// f(element, index, join) with T the type that `join` needs: by size alone for none.
+/// Indices of either type, as a pointer to int64_t reads them: loops that join values wait for memory, and one for both
+/// types halves their code.
+struct EitherIndices {
+  const std::byte* bytes;
+  bool wide;
+  int64_t operator[](int64_t i) const {
+    if (wide) return reinterpret_cast<const int64_t*>(bytes)[i];
+    return reinterpret_cast<const int32_t*>(bytes)[i];
+  }
+  EitherIndices operator+(int64_t i) const { return {bytes + i * (wide ? 8 : 4), wide}; }
+};
+
+/// f(element, indices, join) with T the type that `join` needs: by size alone for none.
 template <class F>
-void with_join(const TensorView& x, DType indices, Join join, F f) {
+void with_join(const TensorView& x, const TensorView& indices, Join join, F f) {
   using None = std::integral_constant<Join, Join::kNone>;
   if (join == Join::kNone) {
-    return with_types(element_bytes(x.dtype()), indices, [&](auto element, auto index) { f(element, index, None{}); });
+    return with_types(element_bytes(x.dtype()), indices.dtype(), [&](auto element, auto index) {
+      f(element, static_cast<const decltype(index)*>(indices.data<decltype(index)>()), None{});
+    });
   }
+  const EitherIndices either{indices.bytes, indices.dtype() == DType::kI64};
   const auto with = [&](auto element) {
-    const auto with_index = [&](auto index) {
-      switch (join) {
-        case Join::kAdd:
-          return f(element, index, std::integral_constant<Join, Join::kAdd>{});
-        case Join::kMul:
-          return f(element, index, std::integral_constant<Join, Join::kMul>{});
-        case Join::kMax:
-          return f(element, index, std::integral_constant<Join, Join::kMax>{});
-        default:
-          return f(element, index, std::integral_constant<Join, Join::kMin>{});
-      }
-    };
-    indices == DType::kI64 ? with_index(int64_t{}) : with_index(int32_t{});
+    switch (join) {
+      case Join::kAdd:
+        return f(element, either, std::integral_constant<Join, Join::kAdd>{});
+      case Join::kMul:
+        return f(element, either, std::integral_constant<Join, Join::kMul>{});
+      case Join::kMax:
+        return f(element, either, std::integral_constant<Join, Join::kMax>{});
+      default:
+        return f(element, either, std::integral_constant<Join, Join::kMin>{});
+    }
   };
   x.dtype() == DType::kF32 ? with(float{}) : with(int64_t{});
 }
@@ -263,7 +275,7 @@ void copy_all(const KernelContext& context, const TensorView& x, const TensorVie
 
 /// Update i of `count`, `step` apart, goes to y[i * each + index * along].
 template <Join JOIN, class T, class I>
-void scatter_line(const I* indices, const T* updates, int64_t step, int64_t count, T* y, int64_t each, int64_t along,
+void scatter_line(I indices, const T* updates, int64_t step, int64_t count, T* y, int64_t each, int64_t along,
                   int64_t size) {
   for (int64_t i = 0; i < count; ++i) {
     T& to = y[i * each + wrapped(indices[i * step], size) * along];
@@ -287,11 +299,11 @@ Status scatter_elements_run(const KernelNode& node, const KernelContext& context
   }
   const int64_t each = loops.rank > 0 ? loops.from_step[0] : 0, step = loops.rank > 0 ? loops.to_step[0] : 0;
   const int64_t length = updates.size[axis], next = updates.stride[axis], along = x.stride[axis], size = x.size[axis];
-  with_join(in[0], in[1].dtype(), join, [&](auto element, auto index, auto how) {
+  with_join(in[0], in[1], join, [&](auto element, auto all, auto how) {
     using T = decltype(element);
     constexpr Join kJoin = decltype(how)::value;
     for_each_line(context, loops, std::max<int64_t>(1, kEach / length), [&](int64_t to, int64_t from, int64_t count) {
-      const auto* indices = in[1].data<decltype(index)>() + from;
+      const auto indices = all + from;
       const T* values = in[2].data<T>() + from;
       T* y = out[0].data<T>() + to;
       if (next == 1) {
@@ -318,10 +330,9 @@ Status scatter_nd_run(const KernelNode& node, const KernelContext& context, std:
   PINNACE_ASSIGN(const Join join, scatter_join(node));
   const Tuples tuples{k, x.size, x.stride};
   Status status;
-  with_join(in[0], in[1].dtype(), join, [&](auto element, auto index, auto how) {
+  with_join(in[0], in[1], join, [&](auto element, auto indices, auto how) {
     using T = decltype(element);
     constexpr Join kJoin = decltype(how)::value;
-    const auto* indices = in[1].data<decltype(index)>();
     for (int64_t i = 0; i < count && k > 0 && status.ok(); ++i) {
       if (tuples.place(indices + i * k) < 0) status = tuples.refuse_outside(node, in[1]);
     }

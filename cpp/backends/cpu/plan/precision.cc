@@ -65,8 +65,6 @@ class PrecisionLegalization {
   /// Finds the nodes of the segment that make float32 weights of convolutions, or of products from 16-bit integers, and
   /// nothing else, from constants.
   void find_dequantized() {
-#if defined(__x86_64__)
-    if (mode_.for_arm64) return;
     const auto& data = segment_.type_inference.data;
     dequantized_.assign(segment_.nodes.size(), false);
     std::vector<size_t> candidate_of;  // of values: the node's place among the segment's, plus one; 0: none
@@ -108,13 +106,11 @@ class PrecisionLegalization {
       any = true;
     }
     if (any) first_reader_ = std::move(first_reader);
-#endif
   }
   bool is_dequantized(size_t i) const { return dequantizes() && dequantized_[i]; }
 
   /// Computes such a node's result, a constant that stands for it.
-  Status dequantize([[maybe_unused]] const Node& node) {
-#if defined(__x86_64__)
+  Status dequantize(const Node& node) {
     const OpDef& op = *segment_.ops.find(node.op);
     std::vector<TensorView> in;
     std::vector<const TensorType*> types;
@@ -143,7 +139,6 @@ class PrecisionLegalization {
     constant_of_.resize(segment_.graph.values.size(), kNoValue);
     constant_of_[static_cast<size_t>(node.outputs[0])] = value;
     changed_ = true;
-#endif
     return {};
   }
 

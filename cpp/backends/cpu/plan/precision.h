@@ -23,7 +23,7 @@ struct LegalizedSegment {
   std::vector<DType> stored_as;
 };
 
-/// Nothing if no node of the segment changes. Constants are converted: kOutOfMemory. On x86-64, float32 weights of
+/// Nothing if no node of the segment changes. Constants are converted: kOutOfMemory. Float32 weights of
 /// convolutions that dequantize_linear makes of constants are constants too.
 Result<std::optional<LegalizedSegment>> legalize_precision(const Segment& segment, CpuMode mode);
 

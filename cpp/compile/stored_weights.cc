@@ -1,0 +1,62 @@
+// Products read integers as they are, and convolutions have a way of their own on the CPU (cpu/plan/precision.cc).
+#include "compile/stored_weights.h"
+
+#include <algorithm>
+
+#include "base/text.h"
+#include "ops/recurrent.h"
+
+namespace pinnace {
+namespace {
+
+/// For each value, whether recurrent cells read it as a matrix, and nobody reads it otherwise.
+std::vector<bool> find_matrices(const Graph& graph) {
+  std::vector<bool> matrices(graph.values.size()), others(graph.values.size());
+  for (const auto& node : graph.nodes) {
+    const bool cell = is_recurrent(node->op);
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      if (node->inputs[i] == kNoValue) continue;
+      const bool matrix = cell && std::ranges::count(kRecurrentMatrices, i) > 0;
+      (matrix ? matrices : others)[static_cast<size_t>(node->inputs[i])] = true;
+    }
+  }
+  for (const ValueId id : graph.outputs) others[static_cast<size_t>(id)] = true;
+  for (const State& state : graph.states) others[static_cast<size_t>(state.output)] = true;
+  for (size_t i = 0; i < matrices.size(); ++i) matrices[i] = matrices[i] && !others[i];
+  return matrices;
+}
+
+}  // namespace
+
+Status StoredWeights::know(const Graph& graph, const OpTable& ops, TypeInference& found) {
+  const bool cells = std::ranges::any_of(graph.nodes, [](const auto& node) { return is_recurrent(node->op); });
+  if (!cells) return {};
+  const std::vector<bool> matrices = find_matrices(graph);
+  const WorkLock lock(mutex_, "the planning of a run");
+  PINNACE_TRY(lock.status());
+  for (size_t k = 0; k < graph.nodes.size(); ++k) {
+    const Node& node = *graph.nodes[k];
+    if (found.computed[k] || node.op != "dequantize_linear" || !matrices[static_cast<size_t>(node.outputs[0])])
+      continue;
+    const auto known = [&](ValueId id) { return id == kNoValue || found.data[static_cast<size_t>(id)]; };
+    if (!std::ranges::all_of(node.inputs, known)) continue;
+    ConstantPtr& floats = floats_[k];
+    if (!floats) {
+      std::vector<TensorView> in;
+      for (const ValueId id : node.inputs) {
+        in.emplace_back();
+        if (id == kNoValue) continue;
+        const Constant& constant = *found.data[static_cast<size_t>(id)];
+        PINNACE_TRY(constant.check());
+        in.back() = {&found.types[static_cast<size_t>(id)], const_cast<std::byte*>(constant.data())};
+      }
+      PINNACE_ASSIGN(auto made, run_reference(node, *ops.find(node.op), in, {}, ops));
+      floats = Constant::of(std::move(made[0].bytes));
+    }
+    found.data[static_cast<size_t>(node.outputs[0])] = floats;
+    found.computed[k] = true;
+  }
+  return {};
+}
+
+}  // namespace pinnace

@@ -1,0 +1,24 @@
+// Weights that are stored as integers, for operators whose kernels pack floats on every back end.
+#pragma once
+
+#include <map>
+
+#include "base/work_mutex.h"
+#include "graph/graph.h"
+#include "ops/type_inference.h"
+
+namespace pinnace {
+
+/// The floats of one graph's stored weights, by node, for all its plans. Thread-safe.
+class StoredWeights {
+ public:
+  /// dequantize_linear of constants becomes known, as a constant, where nothing but recurrent cells reads it, as their
+  /// matrices. What the node's reference code fails with; as WorkMutex::lock().
+  Status know(const Graph& graph, const OpTable& ops, TypeInference& found);
+
+ private:
+  WorkMutex mutex_;
+  std::map<size_t, ConstantPtr> floats_;  ///< by the number of the node
+};
+
+}  // namespace pinnace
