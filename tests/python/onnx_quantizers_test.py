@@ -235,8 +235,8 @@ def test_weights_of_recurrent_cells_stay_integers(tmp_path: Path) -> None:
     for name, size, blocks in (("w", length, 1), ("r", units, units // 16)):
         constants[f"{name}_q"] = RANDOM.integers(-127, 128, (1, 4 * units, size)).astype(np.int8)
         constants[f"{name}_s"] = RANDOM.uniform(0.002, 0.004, (1, 4 * units, blocks)).astype(np.float32)
-        block = {"axis": 2, "block_size": size // blocks}
-        nodes.append(helper.make_node("DequantizeLinear", [f"{name}_q", f"{name}_s"], [name], **block))
+        operands, block = [f"{name}_q", f"{name}_s"], size // blocks
+        nodes.append(helper.make_node("DequantizeLinear", operands, [name], axis=2, block_size=block))
     nodes.append(helper.make_node("LSTM", ["x", "w", "r"], ["y", "", ""], hidden_size=units))
     x = {"x": RANDOM.standard_normal((7, 2, length)).astype(np.float32)}
     path = model(nodes, x, constants, TensorProto.FLOAT, tmp_path)

@@ -50,8 +50,8 @@ class Quantizer:
         weights = {site["name"]: site for site in self.ready.weight_sites()}
         self.weights = {name: site["weights"] for name, site in weights.items()}
         self.storable = set(weights)
-        # Nodes whose weights are stored as 8-bit integers that float arithmetic reads: rows that are gathered, recurrent
-        # cells, and layers that accuracy control leaves in float.
+        # Nodes whose weights are stored as 8-bit integers that float arithmetic reads: rows that are gathered,
+        # recurrent cells, and layers that accuracy control leaves in float.
         self.tables = [n for n, site in weights.items() if site["op"] == "gather" and n not in self.skipped]
         self.cells = [n for n, site in weights.items() if site["op"] in CELLS and n not in self.skipped]
         self.stored: Sequence[str] = ()

@@ -153,7 +153,7 @@ struct Tuples {
     int64_t sign = 0;
     uint64_t at = 0;
     for (int64_t j = 0; j < k; ++j) {
-      sign |= outside(tuple[j], size[j]);
+      sign |= outside(tuple[j], size[j]);  // NOLINT(clang-analyzer-core.CallAndMessage): k is at most the rank
       at += static_cast<uint64_t>(wrapped(tuple[j], size[j])) * static_cast<uint64_t>(stride[j]);
     }
     return sign < 0 ? -1 : static_cast<int64_t>(at);
