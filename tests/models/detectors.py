@@ -158,7 +158,7 @@ class Yolo(nn.Module):
 
     def __init__(self, classes: int = 4, most: int = 50) -> None:
         super().__init__()
-        self.most = most
+        self.most, self.overlap = most, 0.45
         steps = [(3, 16), (16, 32), (32, 32), (32, 32)]
         self.body = nn.Sequential(
             *(
@@ -182,7 +182,7 @@ class Yolo(nn.Module):
         scores, labels = (x[..., 4:5].sigmoid() * x[..., 5:].sigmoid()).reshape(boxes.shape[0], -1).max(1)
         likely = scores > 0.3
         boxes, scores, labels = boxes[likely], scores[likely], labels[likely]
-        kept = batched_nms(boxes, scores, labels, 0.45)[: self.most]
+        kept = batched_nms(boxes, scores, labels, self.overlap)[: self.most]
         return {"boxes": boxes[kept], "scores": scores[kept], "labels": labels[kept]}
 
 

@@ -8,6 +8,7 @@ value. What has added up by the end is at most OUTPUT_MOST of an output, unless 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
@@ -19,6 +20,7 @@ from pinnace.program import Program
 from pinnace.session import Session
 from pinnace.sources.base import Source
 from pinnace.types import Array
+from pinnace.verify import detections
 from pinnace.verify.dataflow import Dataflow
 
 OUTPUT_MOST = 0.1
@@ -64,7 +66,30 @@ class QuantizedAllowance:
         most = getattr(self.source, "excused", OUTPUT_MOST)
         if not integers and verdict.relative > most:
             return replace(verdict, why=f"{verdict.why}; {ties}, which excuse {most:g} at most")
-        return replace(verdict, ok=True, why="", note=f"{ties}; on the same {what} {after.relative:.3g}")
+        told = verdict if math.isfinite(verdict.relative) else after
+        return replace(told, ok=True, why="", note=f"{ties}; on the same {what} {after.relative:.3g}")
+
+    def judge_detections(
+        self, group: detections.Group, place: int, got: Sequence[Array], verdict: Agreement, bounds: Mapping[str, float]
+    ) -> Agreement:
+        """The same for an output of `group` that has not as many rows as the source's: its roundings may have moved a
+        score over a threshold. The source's detections on the program's own values are what it is held against then.
+
+        got  all outputs of the program.
+        """
+        if not math.isinf(getattr(self.source, "excused", OUTPUT_MOST)):
+            return verdict
+        if self._found is None:
+            self._found = self._measure()
+        outputs, ties, wrong = self._found
+        if wrong:
+            return replace(verdict, why=f"{verdict.why}; {wrong}")
+        if not ties or not group.fits(outputs):
+            return verdict
+        after = detections.judge(group, got, outputs, bounds, lambda: (None, []))[place]
+        if not after.ok:
+            return replace(verdict, why=f"{verdict.why}; on the same values it {after.why}")
+        return replace(after, note=f"{ties}, and the number of detections with them")
 
     def _measure(self) -> tuple[list[Array], str, str]:
         """(the source's outputs for the program's integers, which of those differ at ties, what is wrong)."""

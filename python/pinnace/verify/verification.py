@@ -236,11 +236,11 @@ class Verification:
             for place, (name, value) in enumerate(got.items()):
                 verdict = self.verdict(reference, call, place, value, allowance, session.precision, got)
                 if not verdict.ok:
-                    where = f"{at or self._call(call)}output {name!r} {verdict.why}"
-                    explained = self._explained(reference, call, target, session.precision)
+                    where = f"on {target}: {at or self._call(call)}output {name!r} {verdict.why}"
+                    explained = [self._explained(reference, call, target, session.precision)]
                     if self.flow.origins(name).vectors:
-                        explained += f"; {_NOT_DETERMINED}"
-                    raise _core.VerificationError(f"on {target}: {where}; {explained}")
+                        explained.append(_NOT_DETERMINED)
+                    raise _core.VerificationError("; ".join(filter(None, [where, *explained])))
                 findings.add(f"output {name!r}", verdict)
         self._hold_states(session, target, reference, findings)
 
@@ -269,8 +269,11 @@ class Verification:
         group = next((g for g in self.groups if place in g.places), None)
         if group is not None and self._have_rows(group, reference, call, beside):
             found = self._detections(group, reference, call, beside, bounds)[place]
-            same = got.shape == want.shape and got.dtype == want.dtype
-            return allowance.judge(place, got, found, bounds) if same and not found.ok else found
+            if found.ok or got.dtype != want.dtype:
+                return found
+            if got.shape == want.shape:
+                return allowance.judge(place, got, found, bounds)
+            return allowance.judge_detections(group, place, list(beside.values()), found, bounds)
         floats, vectors = self.flow.has_float_input(output), self.flow.origins(output).vectors
         verdict = reference.judge(call, place, got, bounds, floats, vectors)
         if verdict.ok or got.shape != want.shape or got.dtype != want.dtype:
