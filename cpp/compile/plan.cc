@@ -213,9 +213,11 @@ Result<Plan> make_plan(const PlanRequest& request) {
   const Graph& graph = request.graph;
   Plan plan;
   PINNACE_ASSIGN(plan.type_inference, infer_types(graph, request.input_types, {}, request.ops));
-  PINNACE_ASSIGN(const auto weights,
-                 request.packed.shared<StoredWeights>(str_cat(request.key_prefix, "stored weights of the graph")));
-  PINNACE_TRY(weights->know(graph, request.ops, plan.type_inference));
+  if (has_stored_weights(graph)) {
+    PINNACE_ASSIGN(const auto weights,
+                   request.packed.shared<StoredWeights>(str_cat(request.key_prefix, "stored weights of the graph")));
+    PINNACE_TRY(weights->know(graph, request.ops, plan.type_inference));
+  }
   const auto is_invariant = [](const TargetChoice& t) { return t.spec.shape_invariant; };
   if (std::any_of(request.targets.begin(), request.targets.end(), is_invariant)) {
     run_floats_of_sizes(graph, plan.type_inference);

@@ -28,9 +28,14 @@ std::vector<bool> find_matrices(const Graph& graph) {
 
 }  // namespace
 
+bool has_stored_weights(const Graph& graph) {
+  const auto any = [&](auto is) {
+    return std::ranges::any_of(graph.nodes, [&](const auto& node) { return is(node->op); });
+  };
+  return any(is_recurrent) && any([](std::string_view op) { return op == "dequantize_linear"; });
+}
+
 Status StoredWeights::know(const Graph& graph, const OpTable& ops, TypeInference& found) {
-  const bool cells = std::ranges::any_of(graph.nodes, [](const auto& node) { return is_recurrent(node->op); });
-  if (!cells) return {};
   const std::vector<bool> matrices = find_matrices(graph);
   const WorkLock lock(mutex_, "the planning of a run");
   PINNACE_TRY(lock.status());

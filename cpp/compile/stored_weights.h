@@ -9,6 +9,9 @@
 
 namespace pinnace {
 
+/// Whether the graph may have such: a recurrent cell and a dequantize_linear.
+bool has_stored_weights(const Graph& graph);
+
 /// The floats of one graph's stored weights, by node, for all its plans. Thread-safe.
 class StoredWeights {
  public:

@@ -379,7 +379,9 @@ Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets)
     std::vector<CheckRow> rows;
     if (choices.empty()) return rows;
     PINNACE_ASSIGN(TypeInference type_inference, infer_sized(data_->graph, data_->custom->table()));
-    PINNACE_TRY(StoredWeights().know(data_->graph, data_->custom->table(), type_inference));
+    if (has_stored_weights(data_->graph)) {
+      PINNACE_TRY(StoredWeights().know(data_->graph, data_->custom->table(), type_inference));
+    }
     for (size_t t = 0; t < choices.size(); ++t) {
       const TargetChoice& choice = choices[t];
       const AheadBudget budget;  // of its own, so that no verdict depends on which targets were asked before
