@@ -12,10 +12,12 @@ from importlib import metadata
 from typing import Any
 
 import numpy as np
+import onnx
 import onnxruntime
 import pinnace as pn
 import pytest
 import torch
+from onnx import numpy_helper
 
 FRAMES = 200
 # name -> sampling rates
@@ -82,6 +84,42 @@ def test_follows_a_stream_as_onnxruntime_does(name: str, rate: int) -> None:
     # The detector hears something, and not all the time.
     assert min(probabilities) < 0.1
     assert max(probabilities) > 0.5
+
+
+@pytest.mark.parametrize("quantize", [None, pn.WeightOnly()])
+def test_the_file_for_sequences_as_a_stream(quantize: pn.WeightOnly | None, tmp_path: pathlib.Path) -> None:
+    """The cell's state, which that file hands in and out, becomes the program's own: any number of frames a call gives
+    what the package's other file gives frame by frame, with its state carried on by hand."""
+    whole = onnx.load(model_path("silero_vad_16k_sequence.onnx"))
+    del whole.graph.output[1:]
+    for name in ("h", "c"):
+        whole.graph.input.remove(next(i for i in whole.graph.input if i.name == name))
+        whole.graph.initializer.append(numpy_helper.from_array(np.zeros((1, 1, 128), np.float32), name))
+    path = tmp_path / "sequence.onnx"
+    onnx.save(whole, path)
+    audio = np.concatenate(frames(16000))
+    targets = ["cpu", *(d.target for d in pn.devices() if d.target == "vulkan" and d.available)]
+    program = pn.load(path, {"input": audio[:20]}, stream={"input": 0}).build(targets, quantize=quantize)
+    assert program.stream["input"].latency == 0
+    assert all(said.startswith("yes") for said in program.metadata.verified_on.values())
+    theirs = onnxruntime.InferenceSession(
+        str(model_path("silero_vad_openvino_16k.onnx")), providers=["CPUExecutionProvider"]
+    )
+    state, want = np.zeros((2, 1, 128), np.float32), []
+    for frame in frames(16000):
+        probability, state = theirs.run(None, {"input": frame, "state": state})
+        want.append(float(probability.ravel()[0]))
+    for target in targets:
+        for size in (1, 7, FRAMES):
+            session, found = pn.Session(program, [target, "cpu"]), []
+            for start in range(0, FRAMES, size):
+                (got,) = session.run({"input": audio[start : start + size]}).values()
+                found += list(got)
+            assert session.finish()["speech_probs"].size == 0
+            if quantize is None:
+                np.testing.assert_allclose(found, want, atol=1e-4)
+            else:
+                assert np.mean((np.array(found) > 0.5) == (np.array(want) > 0.5)) >= 0.99
 
 
 def test_a_squeeze_that_depends_on_a_size_is_said() -> None:
