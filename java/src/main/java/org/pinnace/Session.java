@@ -313,6 +313,28 @@ public final class Session implements AutoCloseable {
     }
   }
 
+  /** The session for the calling thread alone, for calls of the library other than runs. */
+  private final class Alone implements AutoCloseable {
+    final long session;
+
+    Alone() {
+      claim();
+      boolean entered = false;
+      try {
+        session = handle.enter();
+        entered = true;
+      } finally {
+        if (!entered) busy.set(false);
+      }
+    }
+
+    @Override
+    public void close() {
+      handle.leave();
+      busy.set(false);
+    }
+  }
+
   /** Where each node runs, of the last run that succeeded or, before it, for the declared shapes. */
   @NonNull
   public List<Placement> placement() {
@@ -352,16 +374,8 @@ public final class Session implements AutoCloseable {
   /** A loop without a count of iterations that goes on for longer ends its run with Cancelled; 0, as at first: none does. */
   public void limitLoops(long time, @NonNull TimeUnit unit) {
     if (unit == null) throw new PinnaceException.InvalidArgument("the unit is null");
-    claim();
-    try {
-      long pointer = handle.enter();
-      try {
-        Native.limitLoops(pointer, unit.toNanos(time));
-      } finally {
-        handle.leave();
-      }
-    } finally {
-      busy.set(false);
+    try (Alone held = new Alone()) {
+      Native.limitLoops(held.session, unit.toNanos(time));
     }
   }
 
@@ -390,17 +404,9 @@ public final class Session implements AutoCloseable {
   private void withState(int index, Tensor tensor, boolean set) {
     long[] packed = new long[tensor.packedLength()];
     tensor.pack(packed, 0);
-    claim();
-    try {
-      long pointer = handle.enter();
-      try {
-        if (set) Native.setState(pointer, index, tensor, packed);
-        else Native.copyState(pointer, index, tensor, packed);
-      } finally {
-        handle.leave();
-      }
-    } finally {
-      busy.set(false);
+    try (Alone held = new Alone()) {
+      if (set) Native.setState(held.session, index, tensor, packed);
+      else Native.copyState(held.session, index, tensor, packed);
     }
   }
 
@@ -412,16 +418,8 @@ public final class Session implements AutoCloseable {
    */
   @NonNull
   public byte[] saveState() {
-    claim();
-    try {
-      long pointer = handle.enter();
-      try {
-        return Native.saveState(pointer);
-      } finally {
-        handle.leave();
-      }
-    } finally {
-      busy.set(false);
+    try (Alone held = new Alone()) {
+      return Native.saveState(held.session);
     }
   }
 
@@ -434,16 +432,8 @@ public final class Session implements AutoCloseable {
    */
   public void restoreState(@NonNull byte[] saved) {
     if (saved == null) throw new PinnaceException.InvalidArgument("the saved states are null");
-    claim();
-    try {
-      long pointer = handle.enter();
-      try {
-        Native.restoreState(pointer, saved);
-      } finally {
-        handle.leave();
-      }
-    } finally {
-      busy.set(false);
+    try (Alone held = new Alone()) {
+      Native.restoreState(held.session, saved);
     }
   }
 
@@ -455,16 +445,8 @@ public final class Session implements AutoCloseable {
    */
   @NonNull
   public Session fork() {
-    claim();
-    try {
-      long pointer = handle.enter();
-      try {
-        return new Session(this, Native.fork(pointer));
-      } finally {
-        handle.leave();
-      }
-    } finally {
-      busy.set(false);
+    try (Alone held = new Alone()) {
+      return new Session(this, Native.fork(held.session));
     }
   }
 
@@ -527,16 +509,8 @@ public final class Session implements AutoCloseable {
 
   /** Puts every state back to its initial value. */
   public void resetState() {
-    claim();
-    try {
-      long pointer = handle.enter();
-      try {
-        Native.resetState(pointer);
-      } finally {
-        handle.leave();
-      }
-    } finally {
-      busy.set(false);
+    try (Alone held = new Alone()) {
+      Native.resetState(held.session);
     }
   }
 
