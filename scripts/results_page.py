@@ -114,7 +114,7 @@ def write_results_page(page: Path, outcomes: list[Outcome], commit: str, clean: 
         sections[""] = [
             "# Results of the full test run",
             "",
-            "Written by `make test-all`, which runs every case of every suite, and all sanitizers.",
+            "Written by `make test-all`, which runs every case of every suite, and all sanitizers, listed below.",
             "",
             f"Commit `{commit}`{state}; {day}; seed {seed}: **{totals_line(tests)}**.",
             "",
@@ -125,7 +125,7 @@ def write_results_page(page: Path, outcomes: list[Outcome], commit: str, clean: 
     ours = {SANITIZERS: sanitizer_lines(outcomes, f"`{commit}`{state}; {day}", sections.get(SANITIZERS, []))}
     if tests:
         ours |= {
-            FAILED: [f"- {name}" for o in outcomes for name in o.failures],
+            FAILED: [f"- {name}" for o in tests for name in o.failures],
             SKIPPED: [f"- {count} × {reason}" for count, reason in skip_reasons(tests)],
             FAULTS: fault_lines(tests),
             PLANTED: planted_lines(tests),
@@ -138,16 +138,20 @@ def write_results_page(page: Path, outcomes: list[Outcome], commit: str, clean: 
 def sanitizer_lines(outcomes: list[Outcome], run: str, before: list[str]) -> list[str]:
     """A row for each turn of scripts/turns.py: those that ran in place of what the page has of them."""
     rows = {cells[0]: cells for line in before if len(cells := _cells(line)) == 6 and cells[2].isdigit()}
+    failed = [line for line in before if line.startswith("- ")]
     for o in outcomes:
         if o.kind == "sanitizer":
             name = o.suite.removeprefix("sanitizer:")
             rows[name] = [name, run, *map(str, (o.passed, o.failed, o.skipped, round(o.seconds)))]
+            failed = [line for line in failed if not line.startswith(f"- {name}: ")]
+            failed += [f"- {name}: {one}" for one in o.failures]
     if not rows:
         return []
     return [
         "| sanitizer | commit | passed | failed | skipped | seconds |",
         "|---|---|---:|---:|---:|---:|",
         *(f"| {' | '.join(cells)} |" for _, cells in sorted(rows.items())),
+        *(["", *failed] if failed else []),
     ]
 
 

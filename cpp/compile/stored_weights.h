@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 
 #include "base/work_mutex.h"
 #include "graph/graph.h"
@@ -16,12 +17,19 @@ bool has_stored_weights(const Graph& graph);
 class StoredWeights {
  public:
   /// dequantize_linear of constants becomes known, as a constant, where nothing but recurrent cells reads it, as their
-  /// matrices. What the node's reference code fails with; as WorkMutex::lock().
+  /// matrices. Floats are at most kGrowth times the integers that they are made of, each counted once; nodes beyond
+  /// that run like any other. What the node's reference code fails with; kCancelled; as WorkMutex::lock().
   Status know(const Graph& graph, const OpTable& ops, TypeInference& found);
 
  private:
+  static constexpr int64_t kGrowth = 16;  ///< what integers of 2 bits need
+  /// Null: there is no room.
+  Result<ConstantPtr> make(const Graph& graph, const OpTable& ops, const Node& node, const TypeInference& found);
+
   WorkMutex mutex_;
-  std::map<size_t, ConstantPtr> floats_;  ///< by the number of the node
+  std::map<size_t, ConstantPtr> floats_;  ///< by the number of the node; null where there was no room
+  std::set<ValueId> read_;
+  int64_t room_ = 0;
 };
 
 }  // namespace pinnace

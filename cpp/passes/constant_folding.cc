@@ -19,26 +19,31 @@ constexpr int64_t kGrowth = 2, kFreeBytes = 1 << 16;
 /// Dequantised weights of fewer bytes become floats.
 constexpr int64_t kFewFloats = 1 << 12;
 
-/// For each value, whether nobody but products and recurrent cells reads it, as their weights, perhaps transposed.
-/// Kernels of convolutions take floats alone, so theirs stay integers only where the floats would be large
-/// (kFreeBytes).
+/// For each value, whether nobody but products reads it, as their weights, perhaps transposed, or nobody but recurrent
+/// cells, as they are (compile/stored_weights.h). Kernels of convolutions take floats alone, so theirs stay integers
+/// only where the floats would be large (kFreeBytes).
 std::vector<bool> find_weights(const Graph& graph) {
-  std::vector<bool> weights(graph.values.size(), false), others(graph.values.size(), false);
+  const size_t count = graph.values.size();
+  std::vector<bool> factors(count), matrices(count), others(count);
   for (ValueId id : graph.outputs) others[static_cast<size_t>(id)] = true;
   for (size_t k = graph.nodes.size(); k-- > 0;) {
     const Node& node = *graph.nodes[k];
-    const bool product = node.op == "mat_mul" || node.op == "gemm";
-    const bool cell = is_recurrent(node.op);
-    const bool moves = node.op == "transpose" && weights[static_cast<size_t>(node.outputs[0])];
+    const bool product = node.op == "mat_mul" || node.op == "gemm", cell = is_recurrent(node.op);
+    const bool moves = node.op == "transpose" && factors[static_cast<size_t>(node.outputs[0])];
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) continue;
       const auto id = static_cast<size_t>(node.inputs[i]);
-      const bool weight = (product && i == 1) || (cell && std::ranges::count(kRecurrentMatrices, i) > 0) || moves;
-      (weight ? weights : others)[id] = true;
+      if ((product && i == 1) || moves) {
+        factors[id] = true;
+      } else if (cell && std::ranges::count(kRecurrentMatrices, i) > 0) {
+        matrices[id] = true;
+      } else {
+        others[id] = true;
+      }
     }
   }
-  for (size_t i = 0; i < weights.size(); ++i) weights[i] = weights[i] && !others[i];
-  return weights;
+  for (size_t i = 0; i < count; ++i) factors[i] = factors[i] != matrices[i] && !others[i];
+  return factors;
 }
 
 bool stays_integers(const Graph& graph, const Node& node, const std::vector<bool>& weights) {

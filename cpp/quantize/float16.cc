@@ -151,7 +151,7 @@ class Conversion {
       const ValueId id = node.inputs[i];
       const Value* value = id == kNoValue ? nullptr : &graph_.value(id);
       if (value) read[i] = value->type;
-      const bool held_wide = value && is_half(id) && !values_;  // its bytes are float32's
+      const bool held_wide = value && is_half(id) && !values_ && takes_float16(op, i);  // its bytes are float32's
       if (held_wide) read[i].dtype = DType::kF16;
       types.push_back(value ? &read[i] : nullptr);
       data.push_back(value && value->constant && !held_wide ? value->constant->data() : nullptr);

@@ -420,7 +420,9 @@ Status cut_graph(Graph& graph, std::span<const std::string> values) {
     graph.replace_uses(id, given);
     std::swap(graph.value(id).name, graph.value(given).name);
     graph.inputs.push_back(given);
-    graph.add_output(str_cat(name, ".made"), id);
+    std::string output = str_cat(name, ".made");
+    while (std::ranges::count(graph.output_names, output) > 0) output += "_";
+    graph.add_output(std::move(output), id);
     made.erase(at);
   }
   return verify(graph);

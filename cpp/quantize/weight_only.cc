@@ -39,12 +39,18 @@ bool is_matrix(const Graph& graph, const Node& node, size_t i, int rank) {
          w.type.elements() > 0 && w.constant->check().ok();
 }
 
-/// The matrices of a node that can be stored as integers, in the order of its inputs.
+bool all_finite(const Constant& floats) {
+  const auto* x = reinterpret_cast<const float*>(floats.data());
+  return std::all_of(x, x + floats.bytes() / sizeof(float), [](float one) { return std::isfinite(one); });
+}
+
+/// The matrices of a node that can be stored as integers, in the order of its inputs. Cells are stored beside what a
+/// user asked for, so one with infinite weights is none.
 std::vector<Lines> lines_of(const Graph& graph, const Node& node) {
   std::vector<Lines> found;
   if (is_recurrent(node.op)) {
     for (const size_t i : kRecurrentMatrices) {
-      if (!is_matrix(graph, node, i, 3)) continue;
+      if (!is_matrix(graph, node, i, 3) || !all_finite(*graph.value(node.inputs[i]).constant)) continue;
       const Shape& shape = graph.value(node.inputs[i]).type.shape;
       const int64_t length = shape[2].size;
       found.push_back({i, Use::kRecurrent, shape[0].size * shape[1].size, length, length, 1, 2});

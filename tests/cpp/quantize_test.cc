@@ -467,13 +467,23 @@ TEST(Quantize, RowsAreRoundedAtRunTime) {
   }
 }
 
-/// A cell whose matrices are not of one size.
-std::string cell_text() {
-  std::string w, r;
-  for (int i = 0; i < 36; ++i) w += str_cat(i ? "," : "", (i * 7 % 19 - 9) * 0.1);
-  for (int i = 0; i < 27; ++i) r += str_cat(i ? "," : "", (i * 5 % 17 - 8) * 0.1);
-  return str_cat("graph \"g\" { input %x : f32[5,2,4] const %w : f32[1,9,4] = {", w, "} const %r : f32[1,9,3] = {", r,
-                 "}\n%y, %h = gru(%x, %w, %r) {hidden_size=3} output \"y\" %y }");
+/// `count` numbers for a constant, of which `text` makes the i-th.
+template <class F>
+std::string numbers(int count, F text) {
+  std::string all;
+  for (int i = 0; i < count; ++i) all += str_cat(i ? "," : "", text(i));
+  return all;
+}
+
+constexpr int kUnits = 48, kInputs = 40;  // matrices of more elements than types are inferred with
+
+/// A cell whose matrices are not of one size, over any number of steps.
+std::string cell_text(const char* first = "0.1") {
+  const auto weight = [&](int i) { return i ? str_cat((i * 7 % 19 - 9) * 0.02) : std::string(first); };
+  return str_cat("graph \"g\" { symbol t 1..9 input %x : f32[t,2,", kInputs, "] const %w : f32[1,", 3 * kUnits, ",",
+                 kInputs, "] = {", numbers(3 * kUnits * kInputs, weight), "} const %r : f32[1,", 3 * kUnits, ",",
+                 kUnits, "] = {", numbers(3 * kUnits * kUnits, [&](int i) { return weight(i + 1); }),
+                 "}\n%y, %h = gru(%x, %w, %r) {hidden_size=", kUnits, "} output \"y\" %y }");
 }
 
 TEST(Quantize, MatricesOfCellsAreStored) {
@@ -482,7 +492,7 @@ TEST(Quantize, MatricesOfCellsAreStored) {
   const auto sites = model->weight_sites();
   ASSERT_TRUE(sites.ok());
   ASSERT_EQ(sites->size(), 1u);
-  EXPECT_EQ((*sites)[0].weights, 36 + 27);
+  EXPECT_EQ((*sites)[0].weights, 3 * kUnits * (kInputs + kUnits));
   EXPECT_EQ((*sites)[0].rows, "");
   for (const bool dynamic : {false, true}) {
     for (const int bits : {8, 4}) {
@@ -490,39 +500,98 @@ TEST(Quantize, MatricesOfCellsAreStored) {
       WeightChoices choices{.nodes = {(*sites)[0].name}, .bits = bits, .dynamic = dynamic};
       const auto integers = model->with_stored_weights(choices);
       ASSERT_TRUE(integers.ok()) << integers.status().message();
-      const std::string text = integers->text();
-      for (const char* part : {"%w.int", "%w.scales : f32[1,9,1]", "%r.int", "%r.scales : f32[1,9,1]"}) {
+      const std::string text = integers->text(16);
+      for (const char* part : {"%w.int", "%w.scales : f32[1,144,1]", "%r.int", "%r.scales : f32[1,144,1]"}) {
         EXPECT_NE(text.find(part), std::string::npos) << part << " is not in " << text;
       }
       choices.integers = false;
       const auto floats = model->with_stored_weights(choices);
       ASSERT_TRUE(floats.ok()) << floats.status().message();
-      const std::vector<float> x = normal(40, 7);
-      const auto output = [&](const Model& of) { return run(of, x, {}, {5, 2, 4})[0]; };
-      const auto exact = output(*model), found = output(*integers), rounded = output(*floats);
-      for (size_t i = 0; i < exact.size(); ++i) {
-        EXPECT_EQ(found[i], rounded[i]) << bits;
-        EXPECT_NEAR(found[i], exact[i], bits == 8 ? 0.02 : 0.2) << bits;
+      auto program = integers->build();
+      ASSERT_TRUE(program.ok()) << program.status().message();
+      auto session = Session::create(*program, {.target = "cpu", .threads = 1});
+      ASSERT_TRUE(session.ok()) << session.status().message();
+      for (const int64_t steps : {5, 2, 5}) {  // plans of several sizes share the floats
+        std::vector<float> x = normal(static_cast<size_t>(steps * 2 * kInputs), 7);
+        const auto output = [&](const Model& of) { return run(of, x, {}, {steps, 2, kInputs})[0]; };
+        const auto exact = output(*model), rounded = output(*floats);
+        const Tensor input = tensor(x, {steps, 2, kInputs});
+        ASSERT_TRUE(session->run(std::span(&input, 1)).ok());
+        const auto* found = static_cast<const float*>(session->output(0).memory.host);
+        double apart = 0;
+        for (size_t i = 0; i < exact.size(); ++i) {
+          EXPECT_EQ(found[i], rounded[i]) << bits;
+          EXPECT_NEAR(found[i], exact[i], bits == 8 ? 0.02 : 0.3) << bits;
+          apart = std::max(apart, std::fabs(static_cast<double>(found[i]) - exact[i]));
+        }
+        EXPECT_GT(apart, 0);
       }
-      EXPECT_NE(found, exact);
+      for (const Placement& row : session->placement()) {
+        if (row.op == "dequantize_linear") EXPECT_EQ(row.kernel, "computed ahead");
+        if (row.op == "gru") EXPECT_NE(row.kernel.find("recurrent"), std::string::npos) << row.kernel;
+      }
     }
   }
+}
+
+TEST(Quantize, MatricesOfInfiniteWeightsAreNone) {
+  const auto model = Model::parse(cell_text("inf"));
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const auto sites = model->weight_sites();
+  ASSERT_TRUE(sites.ok()) << sites.status().message();
+  EXPECT_EQ(sites->at(0).weights, 3 * kUnits * kUnits);
 }
 
 TEST(Quantize, ValuesThatOthersReadAreComputed) {
   // What is a result, or has another reader, runs like any node; the cell takes it as it is.
   std::vector<std::vector<float>> found;
   for (const char* more : {"", "output \"r\" %d", "%n = neg(%d) output \"n\" %n"}) {
-    const auto model = Model::parse(str_cat(R"(graph "g" { input %x : f32[5,2,4]
-  const %w : f32[1,3,4] = {0.1,0.2,0.3,0.4,0.5,0.6,0.7,0.8,0.9,1,1.1,1.2} const %i : i8[1,3,3] = {1,2,3,4,5,6,7,8,9}
-  const %s : f32[] = {0.1} %d = dequantize_linear(%i, %s)
-  %y, %h = rnn(%x, %w, %d) {hidden_size=3} output "y" %y )",
-                                            more, "}"),
-                                    {.disabled_passes = {"all"}});
+    const auto model = Model::parse(
+        str_cat("graph \"g\" { input %x : f32[5,2,4] const %w : f32[1,80,4] = {",
+                numbers(320, [](int i) { return (i * 7 % 19 - 9) * 0.05; }), "} const %i : i8[1,80,80] = {",
+                numbers(6400, [](int i) { return i * 5 % 17 - 8; }), "} const %s : f32[] = {0.01} ",
+                "%d = dequantize_linear(%i, %s) %y, %h = rnn(%x, %w, %d) {hidden_size=80} output \"y\" %y ", more, "}"),
+        {.disabled_passes = {"all"}});
     ASSERT_TRUE(model.ok()) << model.status().message();
     found.push_back(run(*model, normal(40, 3), {}, {5, 2, 4})[0]);
     ASSERT_EQ(found.back().size(), found[0].size());
     for (size_t i = 0; i < found[0].size(); ++i) EXPECT_NEAR(found.back()[i], found[0][i], 1e-6) << more;
+    auto program = model->build();
+    auto session = Session::create(*program, {.target = "cpu"});
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    for (const Placement& row : session->placement()) {
+      if (row.op == "dequantize_linear") EXPECT_EQ(row.kernel == "computed ahead", *more == 0) << more;
+    }
+  }
+}
+
+TEST(Quantize, OutputsOfACutHaveNamesOfTheirOwn) {
+  const auto model = Model::parse(R"(graph "g" { input %x : f32[2] %a = neg(%x) %b = exp(%a)
+  output "a.made" %b output "a" %a })");
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const auto cut = model->cut(std::vector<std::string>{"a"});
+  ASSERT_TRUE(cut.ok()) << cut.status().message();
+  std::vector<std::string> names;
+  for (const TensorSpec& output : cut->outputs()) names.push_back(output.name);
+  EXPECT_EQ(names, (std::vector<std::string>{"a.made", "a", "a.made_"}));
+}
+
+TEST(Quantize, Float16LeavesParametersInFloat32) {
+  // Scales of a resize are computed in float16 and read in float32, in the program and in what it is held against.
+  const auto model = Model::parse(R"(graph "g" { input %x : f32[1,1,4,4] input %s : f32[4] const %one : f32[] = {1}
+  %t = mul(%s, %one) %y : f32[1,1,?,?] = resize(%x, none, %t) output "y" %y })",
+                                  {.disabled_passes = {"all"}});
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  std::vector<std::string> nodes;
+  const auto sites = model->float16_sites();
+  ASSERT_TRUE(sites.ok()) << sites.status().message();
+  for (const Float16Site& site : *sites) {
+    if (site.why_not.empty()) nodes.push_back(site.name);
+  }
+  ASSERT_EQ(nodes.size(), 2u);
+  for (const bool values : {true, false}) {
+    const auto made = model->in_float16(nodes, values);
+    EXPECT_TRUE(made.ok()) << made.status().message();
   }
 }
 

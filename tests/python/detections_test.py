@@ -11,6 +11,7 @@ import pytest
 from pinnace.agreement import BOUNDS
 from pinnace.types import Array
 from pinnace.verify.detections import Group, Thresholds, judge
+from pinnace.verify.quantized_allowance import QuantizedAllowance
 
 GROUP = Group(0, 1, 2, (3,), Thresholds((0.05,), (0.5,)))
 # 40 detections on a grid: rows of boxes of one size and label, that overlap no other.
@@ -164,3 +165,38 @@ def test_the_last_of_a_number_that_is_kept_may_be_another(rng: np.random.Generat
     # What the source's scores move by themselves counts four times.
     moved = [want[0], want[1] + np.float32(0.004 * want[1][-1]), *want[2:]]
     assert verdict(with_row(got, COUNT - 1, 1, want[1][-1] * np.float32(1.01)), want, [moved], kept)[0]
+
+
+class Flow:
+    """Of a program whose values are all rounded."""
+
+    nodes = ()
+
+    def origins(self, _: str) -> Flow:
+        return self
+
+    roundings = frozenset({"x"})
+
+
+class Rounded:
+    excused = np.inf
+
+
+@pytest.mark.parametrize("place", range(4))
+def test_each_output_is_held_where_roundings_changed_the_number(place: int) -> None:
+    """A score that crossed a threshold excuses one row more, and nothing that is wrong in any of the outputs."""
+    rng = np.random.default_rng(5)
+    own = detected(rng)
+    want = without(own, 17)
+    allowance = QuantizedAllowance(None, Flow(), Rounded(), [], "cpu", "fp32")  # type: ignore[arg-type]
+    allowance._found = (own, "3 values are rounded", "")
+    assert allowance.judges_detections("boxes")
+    verdicts = judge(GROUP, own, want, BOUNDS, lambda: (None, []))
+    assert not verdicts[0].ok
+    right = [allowance.judge_detections(GROUP, p, own, verdicts, BOUNDS) for p in range(4)]
+    assert all(v.ok for v in right), right
+    assert "and detections with them" in right[place].note
+    wrong = with_row(own, 3, place, own[place][3] + (1 if place == 2 else own[place][3] * 0.5 + 0.1))
+    verdicts = judge(GROUP, wrong, want, BOUNDS, lambda: (None, []))
+    found = [allowance.judge_detections(GROUP, p, wrong, verdicts, BOUNDS) for p in range(4)]
+    assert not all(v.ok for v in found), found

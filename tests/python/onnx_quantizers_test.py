@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime
 import pinnace as pn
 import pytest
 import torch
@@ -229,7 +230,7 @@ def test_operators_of_one_operand(op: str, tmp_path: Path) -> None:
 
 def test_weights_of_recurrent_cells_stay_integers(tmp_path: Path) -> None:
     """They are floats for the back ends, which pack those, and integers in the file."""
-    units, length = 32, 24
+    units, length = 64, 72  # more elements than types are inferred with
     constants: dict[str, Any] = {}
     nodes = []
     for name, size, blocks in (("w", length, 1), ("r", units, units // 16)):
@@ -252,6 +253,52 @@ def test_weights_of_recurrent_cells_stay_integers(tmp_path: Path) -> None:
         kernels = {row.op: row.kernel for row in session.placement}
         assert kernels["dequantize_linear"] == "computed ahead"
         assert "recurrent" in kernels["lstm"]
+
+
+def test_a_scale_that_follows_from_sizes_is_no_constant(tmp_path: Path) -> None:
+    """It is known in each run, and another one at another size."""
+    units, length = 64, 72
+    constants: dict[str, Any] = {
+        "w": RANDOM.standard_normal((1, 4 * units, length)).astype(np.float32) * 0.1,
+        "r_q": RANDOM.integers(-127, 128, (1, 4 * units, units)).astype(np.int8),
+        "least": np.float32(0.0005),
+        "first": np.int64(0),
+    }
+    nodes = [
+        helper.make_node("Shape", ["x"], ["shape"]),
+        helper.make_node("Gather", ["shape", "first"], ["steps"]),
+        helper.make_node("Cast", ["steps"], ["count"], to=TensorProto.FLOAT),
+        helper.make_node("Mul", ["count", "least"], ["scale"]),
+        helper.make_node("DequantizeLinear", ["r_q", "scale"], ["r"]),
+        helper.make_node("LSTM", ["x", "w", "r"], ["y", "", ""], hidden_size=units),
+    ]
+    path = model(nodes, {"x": np.zeros((7, 2, length), np.float32)}, constants, TensorProto.FLOAT, tmp_path)
+    file = onnx.load(path)
+    file.graph.input[0].type.tensor_type.shape.dim[0].dim_param = "t"
+    onnx.save(file, path)
+    session = pn.Session(pn.load(path).build(), "cpu")
+    theirs = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for steps in (1, 4, 2):
+        x = RANDOM.standard_normal((steps, 2, length)).astype(np.float32)
+        (want,) = theirs.run(None, {"x": x})
+        np.testing.assert_allclose(session.run({"x": x})["y"], want, atol=1e-5)
+
+
+def test_stored_weights_of_convolutions_are_packed_for_other_processors(tmp_path: Path) -> None:
+    """What packs them there is no code of this processor."""
+    constants: dict[str, Any] = {
+        "w_q": RANDOM.integers(-127, 128, (64, 64, 3, 3)).astype(np.int8),
+        "w_s": RANDOM.uniform(0.002, 0.004, 64).astype(np.float32),
+    }
+    nodes = [
+        helper.make_node("DequantizeLinear", ["w_q", "w_s"], ["w"], axis=0),
+        helper.make_node("Conv", ["x", "w"], ["y"], kernel_shape=[3, 3]),
+    ]
+    x = {"x": RANDOM.standard_normal((1, 64, 8, 8)).astype(np.float32)}
+    loaded = pn.load(model(nodes, x, constants, TensorProto.FLOAT, tmp_path))
+    program = loaded.build(["cpu", "cpu:neon", "cpu:neon_dotprod", "cpu:sve"])
+    assert "dequantize_linear" in {node.op for node in program.nodes}
+    assert len(program.to_bytes()) > len(loaded.build().to_bytes()) + 64 * 64 * 9 * 4  # packed floats
 
 
 def test_where_concat_and_gemm(tmp_path: Path) -> None:

@@ -413,6 +413,14 @@ def test_sanitizers_are_recorded_one_by_one(tree: Path) -> None:
     assert "**5 passed, 0 failed, 2 skipped**" in text
     assert "| 33 |" not in text
     assert run_tests.main(["--all", "--only", "sanitizer", "--turn", "nosan"], tree) == 2
+    (tree / "scripts/turns.py").write_text("print('3 passed, 1 failed, 1 skipped')\nraise SystemExit(1)\n")
+    for turn in ("asan", "asan-gpu"):
+        assert run_tests.main(["--all", "--only", "sanitizer", "--turn", turn], tree) == 1
+    assert "\n- asan: " in page.read_text()
+    (tree / "scripts/turns.py").write_text("print('3 passed, 0 failed, 1 skipped')\n")
+    assert run_tests.main(["--all", "--only", "sanitizer", "--turn", "asan"], tree) == 0
+    assert "\n- asan: " not in page.read_text()
+    assert "\n- asan-gpu: " in page.read_text()
 
 
 def test_every_test_that_ci_requires_is_in_the_tree() -> None:

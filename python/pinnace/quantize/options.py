@@ -107,7 +107,8 @@ class WeightOnly:
     """Weights as integers that products read as they are, and arithmetic in float: smaller files and less memory.
     Products (gemm, mat_mul) by constant matrices are stored so, and tables whose rows are gathered, these in 8 bits
     where a row has an odd length. Weights of recurrent cells (lstm, gru, rnn) are stored so too; floats are made of
-    them once, when a session is made. Programs that take chunks can have it.
+    them once, when a session is made, so that they save room in the file and none in memory. Programs that take chunks
+    can have it.
 
     bits         8 or 4.
     block        so many weights, along what a product or a gate sums or a gathered row, share a scale: 32, 64, 128, any

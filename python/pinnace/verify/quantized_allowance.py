@@ -66,30 +66,39 @@ class QuantizedAllowance:
         most = getattr(self.source, "excused", OUTPUT_MOST)
         if not integers and verdict.relative > most:
             return replace(verdict, why=f"{verdict.why}; {ties}, which excuse {most:g} at most")
-        told = verdict if math.isfinite(verdict.relative) else after
-        return replace(told, ok=True, why="", note=f"{ties}; on the same {what} {after.relative:.3g}")
+        return replace(verdict, ok=True, why="", note=f"{ties}; on the same {what} {after.relative:.3g}")
+
+    def judges_detections(self, output: str) -> bool:
+        """Whether detections may be others than the source's, since roundings moved scores over thresholds: where the
+        source says of them that they excuse any difference."""
+        rounded = bool(self.flow.origins(output).roundings or self._rounded_types)
+        return rounded and math.isinf(getattr(self.source, "excused", OUTPUT_MOST))
 
     def judge_detections(
-        self, group: detections.Group, place: int, got: Sequence[Array], verdict: Agreement, bounds: Mapping[str, float]
+        self,
+        group: detections.Group,
+        place: int,
+        got: Sequence[Array],
+        verdicts: Mapping[int, Agreement],
+        bounds: Mapping[str, float],
     ) -> Agreement:
-        """The same for an output of `group` that has not as many rows as the source's: its roundings may have moved a
-        score over a threshold. The source's detections on the program's own values are what it is held against then.
+        """The verdict on an output of `group`, of which `verdicts` refuse one: held against the source's detections on
+        the program's own values.
 
         got  all outputs of the program.
         """
-        if not math.isinf(getattr(self.source, "excused", OUTPUT_MOST)):
-            return verdict
         if self._found is None:
             self._found = self._measure()
         outputs, ties, wrong = self._found
+        refused = next(verdict for verdict in verdicts.values() if not verdict.ok)
         if wrong:
-            return replace(verdict, why=f"{verdict.why}; {wrong}")
+            return replace(refused, why=f"{refused.why}; {wrong}")
         if not ties or not group.fits(outputs):
-            return verdict
+            return refused
         after = detections.judge(group, got, outputs, bounds, lambda: (None, []))[place]
         if not after.ok:
-            return replace(verdict, why=f"{verdict.why}; on the same values it {after.why}")
-        return replace(after, note=f"{ties}, and the number of detections with them")
+            return replace(refused, why=f"{refused.why}; on the same values it {after.why}")
+        return replace(after, note=f"{ties}, and detections with them; on the same values {after.relative:.3g}")
 
     def _measure(self) -> tuple[list[Array], str, str]:
         """(the source's outputs for the program's integers, which of those differ at ties, what is wrong)."""
