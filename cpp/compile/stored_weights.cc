@@ -8,27 +8,6 @@
 #include "ops/recurrent.h"
 
 namespace pinnace {
-namespace {
-
-/// For each value, whether recurrent cells read it as a matrix, and nobody reads it otherwise.
-std::vector<bool> find_matrices(const Graph& graph) {
-  std::vector<bool> matrices(graph.values.size()), others(graph.values.size());
-  for (const auto& node : graph.nodes) {
-    const bool cell = is_recurrent(node->op);
-    for (size_t i = 0; i < node->inputs.size(); ++i) {
-      if (node->inputs[i] == kNoValue) continue;
-      const bool matrix = cell && std::ranges::count(kRecurrentMatrices, i) > 0;
-      (matrix ? matrices : others)[static_cast<size_t>(node->inputs[i])] = true;
-    }
-  }
-  for (const ValueId id : graph.outputs) others[static_cast<size_t>(id)] = true;
-  for (const State& state : graph.states) others[static_cast<size_t>(state.output)] = true;
-  for (size_t i = 0; i < matrices.size(); ++i) matrices[i] = matrices[i] && !others[i];
-  return matrices;
-}
-
-}  // namespace
-
 bool has_stored_weights(const Graph& graph) {
   const auto any = [&](auto is) {
     return std::ranges::any_of(graph.nodes, [&](const auto& node) { return is(node->op); });
@@ -56,7 +35,7 @@ Result<ConstantPtr> StoredWeights::make(const Graph& graph, const OpTable& ops, 
 }
 
 Status StoredWeights::know(const Graph& graph, const OpTable& ops, TypeInference& found) {
-  const std::vector<bool> matrices = find_matrices(graph);
+  const std::vector<bool> matrices = find_recurrent_matrices(graph);
   const WorkLock lock(mutex_, "the planning of a run");
   PINNACE_TRY(lock.status());
   for (size_t k = 0; k < graph.nodes.size(); ++k) {

@@ -5,6 +5,23 @@
 #include <cmath>
 
 namespace pinnace {
+
+std::vector<bool> find_recurrent_matrices(const Graph& graph) {
+  std::vector<bool> matrices(graph.values.size()), others(graph.values.size());
+  for (const auto& node : graph.nodes) {
+    const bool cell = is_recurrent(node->op);
+    for (size_t i = 0; i < node->inputs.size(); ++i) {
+      if (node->inputs[i] == kNoValue) continue;
+      const bool matrix = cell && std::ranges::count(kRecurrentMatrices, i) > 0;
+      (matrix ? matrices : others)[static_cast<size_t>(node->inputs[i])] = true;
+    }
+  }
+  for (const ValueId id : graph.outputs) others[static_cast<size_t>(id)] = true;
+  for (const State& state : graph.states) others[static_cast<size_t>(state.output)] = true;
+  for (size_t i = 0; i < matrices.size(); ++i) matrices[i] = matrices[i] && !others[i];
+  return matrices;
+}
+
 namespace {
 using Kind = GateActivation::Kind;
 struct Row {

@@ -13,6 +13,8 @@ constexpr bool is_recurrent(std::string_view op) {
 }
 /// Their inputs that are matrices of weights: w, r, an lstm's projection.
 inline constexpr size_t kRecurrentMatrices[] = {1, 2, 8};
+/// For each value, whether recurrent cells read it as such a matrix, and nobody reads it otherwise.
+std::vector<bool> find_recurrent_matrices(const Graph& graph);
 
 /// Attributes of all three. direction "forward", "reverse", "bidirectional"; layout 0: x [T, B, I], 1: x [B, T, I].
 /// activations: names as below, one list per direction; clip: bound on the arguments of gates' activations, 0 is none.

@@ -2,8 +2,6 @@
 // shape of a value of known shape), becomes a constant. Computed by reference code: more exact than at run time,
 // bounded by one rounding of each folded operator. Results much larger than their operands stay nodes, so that files do
 // not swell; so do nodes that the budget of work does not cover (ops/work.h).
-#include <algorithm>
-
 #include "ops/bodies.h"
 #include "ops/recurrent.h"
 #include "ops/work.h"
@@ -23,27 +21,21 @@ constexpr int64_t kFewFloats = 1 << 12;
 /// cells, as they are (compile/stored_weights.h). Kernels of convolutions take floats alone, so theirs stay integers
 /// only where the floats would be large (kFreeBytes).
 std::vector<bool> find_weights(const Graph& graph) {
-  const size_t count = graph.values.size();
-  std::vector<bool> factors(count), matrices(count), others(count);
+  std::vector<bool> weights(graph.values.size(), false), others(graph.values.size(), false);
   for (ValueId id : graph.outputs) others[static_cast<size_t>(id)] = true;
   for (size_t k = graph.nodes.size(); k-- > 0;) {
     const Node& node = *graph.nodes[k];
-    const bool product = node.op == "mat_mul" || node.op == "gemm", cell = is_recurrent(node.op);
-    const bool moves = node.op == "transpose" && factors[static_cast<size_t>(node.outputs[0])];
+    const bool product = node.op == "mat_mul" || node.op == "gemm";
+    const bool moves = node.op == "transpose" && weights[static_cast<size_t>(node.outputs[0])];
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == kNoValue) continue;
       const auto id = static_cast<size_t>(node.inputs[i]);
-      if ((product && i == 1) || moves) {
-        factors[id] = true;
-      } else if (cell && std::ranges::count(kRecurrentMatrices, i) > 0) {
-        matrices[id] = true;
-      } else {
-        others[id] = true;
-      }
+      ((product && i == 1) || moves ? weights : others)[id] = true;
     }
   }
-  for (size_t i = 0; i < count; ++i) factors[i] = factors[i] != matrices[i] && !others[i];
-  return factors;
+  const std::vector<bool> matrices = find_recurrent_matrices(graph);
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] = matrices[i] || (weights[i] && !others[i]);
+  return weights;
 }
 
 bool stays_integers(const Graph& graph, const Node& node, const std::vector<bool>& weights) {

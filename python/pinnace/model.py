@@ -25,11 +25,12 @@ from pinnace.quantize.stored_weights import stored_weights_program
 from pinnace.shape_trials import ShapeTrial, shape_trial
 from pinnace.sources.base import Source
 from pinnace.sources.opened import source_of
-from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.sources.preprocessed import PreprocessedSource, Stage, behind, model_inputs
 from pinnace.types import Array, TensorSpec, signature, specs_from
 from pinnace.verify.streams import verify_stream
 from pinnace.verify.verification import verify_program
+
+_InChunks = Callable[[_core.Model], _core.Model]
 
 
 @dataclass(frozen=True)
@@ -362,8 +363,13 @@ class Model:
         if isinstance(options, Float16):
             return float16_program(core, options, targets, facts, examples)
         if isinstance(options, WeightOnly | DynamicInt8):
-            return stored_weights_program(core, options, targets, facts, examples, names)
+            whole, in_chunks = self._whole_of(core, names)
+            return stored_weights_program(whole, options, targets, facts, examples, names, in_chunks)
         return quantized_program(core, options, targets, facts, examples, names)
+
+    def _whole_of(self, core: _core.Model, names: Mapping[str, str]) -> tuple[_core.Model, _InChunks | None]:
+        """What takes the whole, and what makes a model that takes chunks of one that does; None: it has no chunks."""
+        return core, None
 
 
 @phase("building")
@@ -404,28 +410,10 @@ class StreamModel(Model):
     def _in_chunks(self, whole: _core.Model, renamed: Mapping[str, str]) -> _core.Model:
         return whole.streamed([(renamed.get(name, name), axis) for name, axis in self._streams.items()])
 
-    def _quantized(
-        self,
-        core: _core.Model,
-        options: Int8 | WeightOnly | DynamicInt8 | Float16,
-        targets: list[str],
-        facts: Mapping[str, str],
-        examples: Sequence[Mapping[str, Any]],
-        names: Mapping[str, str],
-    ) -> Program:
-        """The whole with stored weights, held against the floats that these stand for; then the same in chunks, held
-        against the whole."""
-        assert isinstance(options, WeightOnly)
+    def _whole_of(self, core: _core.Model, names: Mapping[str, str]) -> tuple[_core.Model, _InChunks | None]:
         results = [spec["name"] for spec in core.outputs]
         whole, _ = self._whole._named_core(names, dict(zip(self.outputs, results, strict=True)))
-
-        def chunked(stored: _core.Model, program: Program) -> Program:
-            made = _built(self._in_chunks(stored, names), targets, dict(facts))
-            source = ProgramSource(program)
-            source.description = "the program of the whole with stored weights"
-            return verify_stream(made, source, examples, targets) if examples else made
-
-        return stored_weights_program(whole, options, targets, facts, examples, names, chunked)
+        return whole, lambda made: self._in_chunks(made, names)
 
     def _input_maker(self) -> InputMaker:
         return self._whole._input_maker()

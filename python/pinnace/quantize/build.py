@@ -28,7 +28,6 @@ from pinnace.verify.verification import verify_program
 ALONE_MOST = 400
 # Operators that multiply by weights.
 PRODUCTS = ("conv", "conv_transpose", "gemm", "mat_mul")
-CELLS = ("gru", "lstm", "rnn")
 
 
 class Quantizer:
@@ -52,8 +51,9 @@ class Quantizer:
         self.storable = set(weights)
         # Nodes whose weights are stored as 8-bit integers that float arithmetic reads: rows that are gathered,
         # recurrent cells, and layers that accuracy control leaves in float.
-        self.tables = [n for n, site in weights.items() if site["op"] == "gather" and n not in self.skipped]
-        self.cells = [n for n, site in weights.items() if site["op"] in CELLS and n not in self.skipped]
+        others = {n: s["op"] for n, s in weights.items() if s["op"] not in PRODUCTS and n not in self.skipped}
+        self.tables = [name for name, op in others.items() if op == "gather"]
+        self.cells = [name for name, op in others.items() if op != "gather"]
         self.stored: Sequence[str] = ()
         self.float_program = built(self.ready)
         self.calibration = Calibration({})

@@ -21,6 +21,7 @@ from pinnace.quantize.samples import SampleRefused, samples_of
 from pinnace.session import Session
 from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.types import Array, specs_from
+from pinnace.verify.streams import verify_stream
 from pinnace.verify.verification import verify_program
 
 # Of the Gram matrices that are in memory together.
@@ -36,14 +37,14 @@ def stored_weights_program(
     facts: Mapping[str, str],
     examples: Sequence[Mapping[str, Any]],
     names: Mapping[str, str],
-    chunked: Callable[[_core.Model, Program], Program] | None = None,
+    in_chunks: Callable[[_core.Model], _core.Model] | None = None,
 ) -> Program:
     """The program with stored weights, held against the same program with the floats that they stand for, and with
     the same roundings of rows where products are of integers.
 
     core, facts, examples and names are as quantized_program() of build.py takes them.
-    chunked  makes the program that takes chunks of the model with stored weights, and of its program for the CPU, which
-             was verified; None: the program takes whole inputs.
+    in_chunks  makes the model that takes chunks of one that takes the whole: the program is that, held against the
+               whole with stored weights, which is verified first. None: the program takes the whole.
 
     Unsupported: there is no such layer; InvalidArgument: a sample of the calibration.
     """
@@ -76,7 +77,7 @@ def stored_weights_program(
         chosen = [site["name"] for site in group]
         stored = stored.with_stored_weights(chosen, bits, block, symmetric, passes=last, grams=grams)
         floats = floats.with_stored_weights(chosen, bits, block, symmetric, integers=False, passes=last, grams=grams)
-    whole_targets = ["cpu"] if chunked else targets
+    whole_targets = ["cpu"] if in_chunks else targets
     program = Program(stored.build(whole_targets, dict(facts)))
     errors: dict[str, float] = {}
     if examples:
@@ -87,8 +88,11 @@ def stored_weights_program(
             source.description = "the same program with the floats that its integers stand for, on cpu"
         program = verify_program(program, source, examples, whole_targets)
         errors = errors_of(program, Program(core.build(["cpu"], {})), examples)
-    if chunked:
-        program = chunked(stored, program)
+    if in_chunks:
+        source = ProgramSource(program)
+        source.description = "the program of the whole with stored weights"
+        program = Program(in_chunks(stored).build(targets, dict(facts)))
+        program = verify_stream(program, source, examples, targets) if examples else program
     rows = [
         weights_row(
             node,
