@@ -70,8 +70,9 @@ std::span<const std::byte> bytes_of(const py::buffer_info& info) {
 Model load_torch_program(const std::string& name, const NamedArrays& parts,
                          const std::vector<std::string>& disabled_passes, bool check_passes,
                          const std::vector<SymbolTuple>& symbols, const std::vector<const CustomOp*>& ops,
-                         const std::vector<DimNameTuple>& dim_names, const NamedArrays& examples) {
-  LoadOptions options = load_options(disabled_passes, check_passes, symbols, "", ops, dim_names);
+                         const std::vector<DimNameTuple>& dim_names, const NamedArrays& examples,
+                         const std::string& model_name) {
+  LoadOptions options = load_options(disabled_passes, check_passes, symbols, model_name, ops, dim_names);
   const std::vector<BorrowedArray> arrays = add_examples(options, examples);
   TorchProgram source{name, {}};
   for (const auto& [part, object] : parts) {
@@ -222,7 +223,7 @@ void add_model(py::module_& module) {
           py::arg("disabled_passes") = std::vector<std::string>{}, py::arg("check_passes") = false,
           py::arg("symbols") = std::vector<SymbolTuple>{}, py::arg("ops") = std::vector<const CustomOp*>{},
           py::arg("dim_names") = std::vector<DimNameTuple>{}, py::arg("examples") = NamedArrays{},
-          py::keep_alive<0, 6>(),
+          py::arg("model_name") = "", py::keep_alive<0, 6>(),
           "From the parts that torch.export.save would write: (name in the archive, its bytes). Weights are used "
           "where they lie; build() raises InvalidArgument if they were written to. Else as load.")
       .def_static("load_torch_nnapi", load_torch_nnapi, py::arg("serialized"), py::arg("weights"),

@@ -178,7 +178,8 @@ def imports_page() -> str:
         ),
         "## PyTorch\n",
         _paragraph(
-            "Exported programs (`torch.export`), listed by target, for all overloads. An in-place form (`add_`) is "
+            "Exported programs (`torch.export`), listed by target, for all overloads. Files (`.pt2`) are read as torch "
+            "2.8 to 2.13 write them, in C++ those of 2.9 and newer. An in-place form (`add_`) is "
             "imported as the operator and a write. An ATen operator that is not listed is decomposed by torch, if "
             "torch is installed and has a decomposition; `Model.notes` says which were. Arithmetic on sizes "
             "(`_operator`, `math`, `torch.sym_*`) is folded or becomes nodes. Tensors are outputs, and so are ints, as "

@@ -382,6 +382,7 @@ class Model:
             tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, str]
         ] = [],
         examples: collections.abc.Sequence[tuple[str, typing.Any]] = [],
+        model_name: str = "",
     ) -> Model:
         """
         From the parts that torch.export.save would write: (name in the archive, its bytes). Weights are used where they lie; build() raises InvalidArgument if they were written to. Else as load.

@@ -53,6 +53,7 @@ from pinnace.torch.module_call import (
 )
 from pinnace.torch.nnapi_module import load_nnapi, nnapi_part
 from pinnace.torch.own_example import file_example, is_placeholder, program_example
+from pinnace.torch.pickled_weights import pickled_parts
 from pinnace.torch.script import (
     export_quantized,
     has_quantized_steps,
@@ -429,13 +430,16 @@ def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tup
 def _import_path(
     path: str, options: Mapping[str, Any], example_inputs: Any = ()
 ) -> tuple[_core.Model, list[str], Source | None]:
+    def load(separate: list[str], ones: list[str]) -> _core.Model:
+        given = {**options, "symbols": [*options["symbols"], *((name, 1, 1, 1) for name in ones)]}
+        if parts is not None:
+            return _core.Model.load_torch_program(path, parts, **given)
+        return _core.Model.load(path, **given, separate_dims=separate)
+
+    parts = pickled_parts(path, options["model_name"])
     try:
         core, notes = load_separated(
-            lambda names, ones: _core.Model.load(
-                path,
-                **{**options, "symbols": [*options["symbols"], *((name, 1, 1, 1) for name in ones)]},
-                separate_dims=names,
-            ),
+            load,
             _example_list(example_inputs),
             [name for name, *_ in options["symbols"]],
             onnx=_core.Model.format_of(path) == "onnx",

@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 import pinnace as pn
 
+PT2_FILES = ("net.pt2", "other.pt2", "older_net.pt2", "older_other.pt2")
 FORMATS = ("pt2", "pt", "onnx", "external", "pnc", "nnapi", "npy", "npz")
 CPU_SECONDS = 30  # for a file of some kilobytes, imports of torch's parts included
 SECONDS = 120  # by the clock, for what waits: other processes may share the processor
@@ -70,6 +71,7 @@ def make_files(folder: Path) -> None:
     """One good file of each format, of some kilobytes."""
     import onnx
     import torch
+    from older_archives import save_as_2_8
     from onnx import TensorProto, helper, numpy_helper
     from torch import nn
 
@@ -92,7 +94,9 @@ def make_files(folder: Path) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for name, net in (("net.pt2", Net()), ("other.pt2", Net(True))):
-            torch.export.save(torch.export.export(net.eval(), (x,), dynamic_shapes=(size,)), folder / name)
+            program = torch.export.export(net.eval(), (x,), dynamic_shapes=(size,))
+            torch.export.save(program, folder / name)
+            save_as_2_8(program, folder / f"older_{name}")
         jit: Any = torch.jit
         jit.save(jit.trace(Net().eval(), x), str(folder / "net.pt"))
     weight = numpy_helper.from_array(np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4), "w")
@@ -229,6 +233,8 @@ def entries_damaged(data: bytes, rng: random.Random, inner: Callable[[str, bytes
 
 
 def entry_field(name: str, contents: bytes, rng: random.Random) -> bytes:
+    if name.endswith(".pt") and rng.randrange(2) == 0:  # an archive in the archive, of a pickle and of storages
+        return entries_damaged(contents, rng, entry_field)
     return json_field(contents, rng) if name.endswith(".json") else bytes_damaged(contents, rng)
 
 
@@ -282,7 +288,7 @@ def damage(folder: Path, kind: str, rng: random.Random) -> dict[str, bytes]:
     """Contents by file name; the first is the one to open."""
     fields = rng.randrange(3) == 0
     if kind in ("pt2", "pt"):
-        name = "net.pt" if kind == "pt" else rng.choice(("net.pt2", "other.pt2"))
+        name = "net.pt" if kind == "pt" else rng.choice(PT2_FILES)
         data = (folder / name).read_bytes()
         # What is inside a TorchScript file is for torch alone to read.
         inner = entry_field if kind == "pt2" else lambda name, contents, rng: contents

@@ -32,8 +32,16 @@ Result<std::string> model_name(const Parts& parts, const std::string& wanted) {
   return invalid("the archive holds ", names.size(), " models (", list, "); name one with model_name");
 }
 
-Result<Payloads> payloads(const Parts& parts, const std::string& entry) {
-  if (!parts.has(entry)) return Payloads{};
+/// `kind`: "weights" or "constants". Torch 2.8 and older have them in one pickle, which is left to Python: it has to
+/// look for tensors among what else a pickle may hold.
+Result<Payloads> payloads(const Parts& parts, std::string_view kind, const std::string& model) {
+  const std::string folder = str_cat("data/", kind, "/", model), entry = str_cat(folder, "_", kind, "_config.json");
+  if (!parts.has(entry)) {
+    if (!parts.has(folder + ".pt")) return Payloads{};
+    return unsupported(folder, ".pt is a pickle of ", kind,
+                       ", as torch 2.8 writes them: pinnace.load() in Python reads "
+                       "it, and so does this reader after torch 2.9 or newer has exported the model again");
+  }
   PINNACE_ASSIGN(const Buffer json, parts.read(entry, kJsonPadding));
   return parse_payloads(json, json.size() - kJsonPadding, entry);
 }
@@ -74,8 +82,8 @@ Result<Imported> import_parts(Parts& parts, const std::string& what, const Impor
       return unsupported(entry, " has ", json.size(), " bytes, at most ", kMaxConfigBytes, " are read");
     PINNACE_ASSIGN(program, parse_program(json, json.size() - kJsonPadding, entry));
   }
-  PINNACE_ASSIGN(Payloads weights, payloads(parts, str_cat("data/weights/", name, "_weights_config.json")));
-  PINNACE_ASSIGN(Payloads constants, payloads(parts, str_cat("data/constants/", name, "_constants_config.json")));
+  PINNACE_ASSIGN(Payloads weights, payloads(parts, "weights", name));
+  PINNACE_ASSIGN(Payloads constants, payloads(parts, "constants", name));
   Session session{options, program, parts, name, std::move(weights), std::move(constants)};
   session.node_count = count_nodes(program.graph);
   session.notes = program.notes;

@@ -512,7 +512,7 @@ class Reader {
     if (major != kSchemaMajor) {
       return unsupported(what_, ": schema version ", major, p.torch_version.empty() ? "" : " (torch ", p.torch_version,
                          p.torch_version.empty() ? "" : ")", ", this importer reads version ", kSchemaMajor,
-                         " (torch 2.7 and newer): export the model again with such a torch");
+                         " (torch 2.8 and newer): export the model again with such a torch");
     }
     if (const auto verifiers = maybe(o, "verifiers")) {
       PINNACE_ASSIGN(const array list, as_array(*verifiers, "verifiers"));

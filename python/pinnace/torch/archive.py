@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, Any
 from pinnace import _core
 from pinnace.files import failures_named, one_line, temporary_folder
 from pinnace.packages import import_package
+from pinnace.torch.pickled_weights import PlainArchive
 from pinnace.torch.schema import (
     BOOL,
     FUNCTIONS,
@@ -91,7 +92,7 @@ def load_archive(path: str, model_name: str = "") -> torch.export.ExportedProgra
     with temporary_folder() as folder:
         copy = Path(folder) / "model.pt2"
         with ZipFile(path) as archive, failures_named(path, "a temporary copy for torch"):
-            _Rewriter(archive, model_name).write(copy)
+            _Rewriter(PlainArchive(archive, model_name), model_name).write(copy)
         try:
             # torch.export.load would take an error for a file of an older layout, and lose what it says.
             with _reading["lock"], warnings.catch_warnings():
@@ -215,7 +216,7 @@ def _keys(spec: Any, wanted: int) -> list[str]:
 class _Rewriter:
     """One model of an archive, written again."""
 
-    def __init__(self, archive: ZipFile, model_name: str) -> None:
+    def __init__(self, archive: PlainArchive, model_name: str) -> None:
         self._archive = archive
         roots = [name[: -len(_MARK)] for name in archive.names if name.endswith(_MARK)]
         if len(roots) != 1:
@@ -370,9 +371,9 @@ class _Rewriter:
         if self._expanded > EXPANSION_FACTOR * self._archive.bytes + EXPANSION_SLACK:
             raise _core.CorruptFile(f"{place}: its {elements} elements are an expansion of {stored} bytes")
 
-    def _contents(self, stored: str, dtype: int, place: str) -> Iterator[bytes]:
+    def _contents(self, stored: str, dtype: int, place: str) -> Iterator[bytes | memoryview]:
         for piece in self._archive.chunks(stored):
-            if dtype == BOOL and piece.translate(None, b"\0\1"):
+            if dtype == BOOL and bytes(piece).translate(None, b"\0\1"):
                 raise _core.CorruptFile(f"{place}: a bool is neither 0 nor 1")
             yield piece
 
