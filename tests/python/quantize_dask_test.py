@@ -4,8 +4,10 @@ samples, metrics, workers and clients that fail are typed errors.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
+import resource
 import signal
 import sys
 import threading
@@ -263,6 +265,45 @@ def test_a_worker_that_is_killed(client: Any, model: pn.Model, samples: list[Sam
     with pytest.raises(pn.DeviceLost, match=r"partition 1 of 4, samples from 3 on: 2 workers in turn ended"):
         model.build(quantize=pn.Int8(calibration=data, client=client))
     client.wait_for_workers(2, timeout=30)
+
+
+def ending(run: Any, marker: str) -> float:
+    killed([], marker)
+    return 1.0
+
+
+def test_a_worker_that_is_killed_in_a_metric(
+    client: Any, model: pn.Model, samples: list[Sample], tmp_path: Path
+) -> None:
+    def built(metric: Any) -> pn.Program:
+        return model.build(quantize=pn.Int8(calibration=samples[:4], metric=metric, max_drop=1, client=client))
+
+    marker = tmp_path / "once"
+    plain = facts(built(functools.partial(ending, marker=str(marker))))
+    marker.touch()
+    assert facts(built(functools.partial(ending, marker=str(marker)))) == plain
+    assert not marker.exists()
+    with pytest.raises(pn.DeviceLost, match=r"accuracy control, the float program: 2 workers in turn ended"):
+        built(functools.partial(ending, marker=""))
+    client.wait_for_workers(2, timeout=30)
+
+
+def bounded(limit: int) -> None:
+    """The largest file that this process may write."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, resource.RLIM_INFINITY))
+
+
+def test_a_worker_whose_disk_is_full(client: Any, model: pn.Model, samples: list[Sample]) -> None:
+    options = pn.Int8(calibration=samples[:2], max_drop=1e-3, client=client)
+    whole = facts(model.build(quantize=options, verify=False))
+    client.run(bounded, 1000)
+    try:
+        with pytest.raises(pn.FileError, match="cannot write the float program, on a worker: File too large"):
+            model.build(quantize=options, verify=False)
+    finally:
+        client.run(bounded, resource.RLIM_INFINITY)
+    assert facts(model.build(quantize=options, verify=False)) == whole
 
 
 def slow(run: Any) -> float:

@@ -7,6 +7,7 @@ If, by arithmetic, not at all) and in what they leave open.
 
 from __future__ import annotations
 
+import itertools
 import pathlib
 from importlib import metadata
 from typing import Any
@@ -87,7 +88,9 @@ def test_follows_a_stream_as_onnxruntime_does(name: str, rate: int) -> None:
 
 
 @pytest.mark.parametrize("quantize", [None, pn.WeightOnly()])
-def test_the_file_for_sequences_as_a_stream(quantize: pn.WeightOnly | None, tmp_path: pathlib.Path) -> None:
+def test_the_file_for_sequences_as_a_stream(
+    quantize: pn.WeightOnly | None, tmp_path: pathlib.Path, rng: np.random.Generator
+) -> None:
     """The cell's state, which that file hands in and out, becomes the program's own: any number of frames a call gives
     what the package's other file gives frame by frame, with its state carried on by hand."""
     whole = onnx.load(model_path("silero_vad_16k_sequence.onnx"))
@@ -110,10 +113,12 @@ def test_the_file_for_sequences_as_a_stream(quantize: pn.WeightOnly | None, tmp_
         probability, state = theirs.run(None, {"input": frame, "state": state})
         want.append(float(probability.ravel()[0]))
     for target in targets:
-        for size in (1, 7, FRAMES):
+        random = [int(n) for n in rng.integers(1, 40, FRAMES)]
+        for sizes in ([1] * FRAMES, [7] * FRAMES, [100] * FRAMES, random, [FRAMES]):
             session, found = pn.Session(program, [target, "cpu"]), []
-            for start in range(0, FRAMES, size):
-                (got,) = session.run({"input": audio[start : start + size]}).values()
+            ends = [0, *(int(n) for n in np.cumsum(sizes) if n < FRAMES), FRAMES]
+            for start, end in itertools.pairwise(ends):
+                (got,) = session.run({"input": audio[start:end]}).values()
                 found += list(got)
             assert session.finish()["speech_probs"].size == 0
             if quantize is None:

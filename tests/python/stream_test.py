@@ -19,6 +19,8 @@ from stream_networks import NETWORKS, Network, Wave
 from torch import nn
 
 TARGETS = ["cpu", *(["vulkan,cpu"] if any(d.target == "vulkan" and d.available for d in pn.devices()) else [])]
+# Arithmetic on sizes, and the operators of these networks that Vulkan has no kernel for.
+NOT_ON_VULKAN = {"shape", "div", "range", "tensor_scatter", "attention", "stft"}
 _BUILT: dict[str, tuple[pn.Program, nn.Module, torch.Tensor]] = {}
 
 
@@ -60,7 +62,7 @@ def held(program: pn.Program, session: pn.Session, x: torch.Tensor, want: Sequen
     got = run_in_chunks(session, {name: x.numpy()}, sizes)
     for y, right in zip(got.values(), want, strict=True):
         rest = behind_zeros(y, right)
-        assert np.abs(rest - right).max(initial=0) <= 2e-6 * np.abs(right).max(), sizes
+        assert np.abs(rest - right).max(initial=0) <= 1e-6 * np.abs(right).max(), sizes
 
 
 @pytest.mark.parametrize("name", NETWORKS)
@@ -86,6 +88,8 @@ def test_chunks_are_the_whole(name: str, target: str, rng: np.random.Generator) 
         ends = np.minimum(np.cumsum(sizes), count)
         cut = [int(n) * stream.multiple for n in np.diff(ends, prepend=0) if n]
         held(program, session, x, want, cut)
+    if target != "cpu":
+        assert {row.op for row in session.placement if row.backend != "vulkan"} <= NOT_ON_VULKAN
 
 
 @pytest.mark.parametrize("isa", ["", "sse2", "avx2"])
@@ -180,31 +184,43 @@ class _WithFacts:
         return self._core.build(targets, {**metadata, **self._facts})
 
 
-def test_streams_interleave_and_are_saved_restored_and_forked() -> None:
-    program, module, x = built("unet")
-    want = whole(module, x)[0]
-    other = whole(module, -x)[0]
-    m = program.stream["x"].multiple
-    sessions = [pn.Session(program, target="cpu") for _ in range(2)]
-    pieces: list[list[Any]] = [[], [], []]
-    half = x.shape[2] // 2 // m * m
-    fork = saved = None
-    for at in range(0, x.shape[2], m):
-        if at == half:
-            fork, saved = sessions[0].fork(), sessions[1].save_state()
-            sessions[1] = pn.Session(program, target="cpu")
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", ["unet", "lstm_ahead", "transformer", "wave"])
+def test_streams_interleave_and_are_saved_restored_and_forked(name: str, target: str) -> None:
+    """Two streams chunk by chunk in turn; in the middle one is forked, and one goes on in another session from the
+    bytes of its states. Each gives the bits of a session that nothing happened to."""
+    program, _, x = built(name)
+    ((argument, stream),) = program.stream.items()
+    step = 4 * stream.multiple
+    cuts = np.split(x.numpy(), range(step, x.shape[stream.axis], step), axis=stream.axis)
+    cuts = [cut for cut in cuts if cut.shape[stream.axis] % stream.multiple == 0][:20]
+
+    def run(session: pn.Session, cut: Any, sign: float) -> list[Any]:
+        return [np.array(y) for y in session.run({argument: sign * cut}).values()]
+
+    def ended(session: pn.Session) -> list[Any]:
+        return [np.array(y) for y in session.finish().values()]
+
+    wanted: list[list[Any]] = []
+    for sign in (1.0, -0.5):
+        session = pn.Session(program, target=target)
+        wanted.append([*(run(session, cut, sign) for cut in cuts), ended(session)])
+    sessions = [pn.Session(program, target=target) for _ in range(2)]
+    found: list[list[Any]] = [[], [], []]
+    for at, cut in enumerate(cuts):
+        if at == len(cuts) // 2:
+            sessions.append(sessions[0].fork())
+            found[2] = list(found[0])
+            saved = sessions[1].save_state()
+            sessions[1] = pn.Session(program, target=target)
             sessions[1].restore_state(saved)
-            pieces[2] = list(pieces[0])
-        for i, sign in enumerate((1, -1, 1)):
-            session = fork if i == 2 else sessions[i]
-            if session is not None:
-                pieces[i].append(session.run({"x": sign * x.numpy()[:, :, at : at + m]}))
-    ends = [*sessions, fork]
-    for i, right in enumerate((want, other, want)):
-        session = ends[i]
-        assert session is not None
-        joined = np.concatenate([next(iter(p.values())) for p in [*pieces[i], session.finish()]], axis=2)
-        assert np.abs(joined[:, :, 48:] - right).max() <= 2e-6 * np.abs(right).max()
+        for i, session in enumerate(sessions):
+            found[i].append(run(session, cut, -0.5 if i == 1 else 1.0))
+    for i, session in enumerate(sessions):
+        found[i].append(ended(session))
+        for chunk, right in zip(found[i], wanted[i % 2], strict=True):
+            for y, exact in zip(chunk, right, strict=True):
+                np.testing.assert_array_equal(y, exact)
 
 
 def test_finish_begins_another_stream() -> None:
@@ -216,7 +232,7 @@ def test_finish_begins_another_stream() -> None:
     short = next(iter(session.finish().values()))
     assert short.shape == (1, 1, 15)
     want = whole(module, x[:, :, :5])[0]
-    assert np.abs(short[:, :, 10:] - want).max() <= 2e-6 * np.abs(want).max()
+    assert np.abs(short[:, :, 10:] - want).max() <= 1e-6 * np.abs(want).max()
     with pytest.raises(pn.InvalidArgument, match="takes what is left"):
         session.finish({"x": x.numpy()})
     plain = pn.Session(pn.load(nn.Conv1d(1, 1, 1), torch.ones(1, 1, 4)).build(), target="cpu")

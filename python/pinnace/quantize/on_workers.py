@@ -6,7 +6,6 @@ the data set.
 
 from __future__ import annotations
 
-import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
@@ -16,6 +15,7 @@ from typing import Any
 
 from pinnace import _core
 from pinnace.cluster import Cluster, Job, Shared, partitions_of, slices
+from pinnace.files import failures_named, temporary_folder
 from pinnace.program import Program
 from pinnace.quantize.calibration import Calibration, Observer
 from pinnace.quantize.samples import Call, Kept, SampleRefused, samples_of
@@ -107,9 +107,10 @@ def first_calls(shared: Shared, samples: Any) -> list[list[Array]]:
 
 def _candidates(sent: tuple[bytes, dict[str, Any]]) -> Candidates:
     data, rest = sent
-    with tempfile.TemporaryDirectory() as folder:  # what is mapped stays when its name goes
+    with temporary_folder() as folder:  # what is mapped stays when its name goes
         path = Path(folder) / "float.pnc"
-        path.write_bytes(data)
+        with failures_named(path, "the float program, on a worker"):
+            path.write_bytes(data)
         ready = _core.Model.load(str(path), ops=custom_ops())
     return Candidates(ready, Program.from_bytes(data), **rest, threads=1)
 

@@ -102,8 +102,9 @@ class Candidates:
         except Exception as error:  # of the user's code
             text = f"{type(error).__name__}: {error}".strip()
             raise _core.InvalidArgument(f"metric failed: {text}") from error
-        if math.isnan(number):
-            raise _core.InvalidArgument("metric gave NaN, must give a number, higher for better programs")
+        if not math.isfinite(number):
+            said = "NaN" if math.isnan(number) else number
+            raise _core.InvalidArgument(f"metric gave {said}, must give a finite number, higher for better programs")
         return number
 
 
