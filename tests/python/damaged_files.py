@@ -24,9 +24,10 @@ from typing import Any
 
 import numpy as np
 import pinnace as pn
+from pinnace import _core
 
 PT2_FILES = ("net.pt2", "other.pt2", "older_net.pt2", "older_other.pt2")
-FORMATS = ("pt2", "pt", "onnx", "external", "pnc", "nnapi", "npy", "npz")
+FORMATS = ("pt2", "pt", "onnx", "external", "pnc", "nnapi", "nnapi_torch", "npy", "npz")
 CPU_SECONDS = 30  # for a file of some kilobytes, imports of torch's parts included
 SECONDS = 120  # by the clock, for what waits: other processes may share the processor
 MEMORY = 3 << 30  # beyond what the process has when it starts; onnxruntime and torch reserve some hundred megabytes
@@ -124,6 +125,12 @@ def make_files(folder: Path) -> None:
     )
     pn.load(folder / "net.onnx").build(examples=[{"x": X}]).save(folder / "net.pnc")
     (folder / "net.json").write_text(json.dumps(NNAPI))
+    from torch.backends._nnapi import prepare
+
+    plain = jit.trace(nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU()).eval(), torch.ones(1, 2, 6, 5))
+    process: Any = prepare.process_for_nnapi
+    _, serialised, weights, *_ = process(plain, [torch.ones(1, 2, 6, 5)])
+    np.savez(folder / "nnapi_torch.npz", *[w.numpy() for w in weights], serialised=serialised.numpy())
     np.save(folder / "x.npy", X)
     np.savez(folder / "x.npz", x=X)
 
@@ -306,6 +313,10 @@ def damage(folder: Path, kind: str, rng: random.Random) -> dict[str, bytes]:
     if kind == "nnapi":
         data = (folder / "net.json").read_bytes()
         return {"bad.json": bytes_damaged(data, rng) if rng.randrange(3) == 0 else json_field(data, rng)}
+    if kind == "nnapi_torch":
+        with np.load(folder / "nnapi_torch.npz") as parts:
+            data = bytes_damaged(parts["serialised"].tobytes(), rng)
+        return {"bad.words": data[: len(data) // 4 * 4]}
     if kind == "npy" and fields:
         return {"bad.npy": npy_field(rng)}
     source = {"pnc": "net.pnc", "npy": "x.npy", "npz": "x.npz"}[kind]
@@ -337,6 +348,14 @@ def use(path: Path, kind: str, folder: Path, rng: random.Random) -> str:
         model = pn.load(path)
         feed = {n: np.ones([d if isinstance(d, int) else 2 for d in s.shape], s.dtype) for n, s in model.inputs.items()}
         pn.Session(model.build(verify=False), threads=1).run(feed)
+        return "right"
+    if kind == "nnapi_torch":
+        with np.load(folder / "nnapi_torch.npz") as parts:
+            weights = [parts[f"arr_{i}"] for i in range(len(parts.files) - 1)]
+        words = np.frombuffer(path.read_bytes(), np.int32)
+        core = _core.Model.load_torch_nnapi(words, weights, [[1, 2, 6, 5]], [0], [0])
+        program = pn.Program(core.build(["cpu"], {}))
+        pn.Session(program, threads=1).run({name: np.ones((1, 2, 6, 5), np.float32) for name in program.inputs})
         return "right"
     if rng.randrange(12) == 0:
         pn.compare(folder / "net.pnc", path, [{"x": X}])

@@ -21,7 +21,17 @@ COUNT = 10_000
 BATCH = 500  # a process: what it leaves behind is measured
 # Of the slice: a .pt2 or .onnx that is accepted is converted and verified, which takes a hundred times longer than an
 # array does.
-SLICE = {"pt2": 30, "pt": 30, "onnx": 30, "external": 20, "pnc": 125, "nnapi": 125, "npy": 75, "npz": 25}
+SLICE = {
+    "pt2": 30,
+    "pt": 30,
+    "onnx": 30,
+    "external": 20,
+    "pnc": 125,
+    "nnapi": 125,
+    "nnapi_torch": 125,
+    "npy": 75,
+    "npz": 25,
+}
 # Files that come from strangers are tried in every run, and the other formats in turn: a process takes 10 s to start.
 ALWAYS = ("pnc", "onnx", "pt2")
 

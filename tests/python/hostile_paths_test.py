@@ -347,3 +347,76 @@ def test_names_of_members() -> None:
     for name, member in members.items():
         if len(name) < 60 and name:
             assert unquote(member, errors="surrogatepass") == name
+
+
+# ---- archives that are small and expand
+
+
+EXPANDED = 200 << 20  # of zeros, which deflate makes 200 KB of: more than INFLATED_MOST and INFLATED_FACTOR allow
+
+OPENING = """
+import resource, sys
+import pinnace as pn, torch
+from pinnace import cli
+kind, path, program = sys.argv[1:]
+used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (used + (100 << 20), resource.RLIM_INFINITY))
+try:
+    if kind == "load":
+        pn.load(path)
+    elif kind == "compare":
+        pn.compare(program, path, [{"x": torch.ones(2, 3)}])
+    else:
+        sys.exit(cli.main(["run", program, "--input", path]))
+except pn.CorruptFile as error:
+    print(error)
+"""
+
+
+def deflated(path: Path, name: str, size: int) -> None:
+    """An archive with what makes it an exported program, TorchScript or arrays, and one entry of zeros."""
+    parts = {
+        ".pt2": {"m/archive_format": b"pt2", "m/models/model.json": b"{}"},
+        ".pt": {"m/constants.pkl": b"", "m/data.pkl": b"", "m/version": b"3"},
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for place, data in parts.get(path.suffix, {}).items():
+            archive.writestr(place, data)
+        archive.writestr(name, bytes(size), zipfile.ZIP_DEFLATED)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("m/code/__torch__.py", "load"),
+        ("m/code/__torch__.py", "compare"),
+        ("m/data/weights/model.pt", "load"),
+        ("m/data/weights/model.pt", "compare"),
+        ("x.npy", "run"),
+    ],
+)
+def test_archives_that_expand(name: str, kind: str, tmp_path: Path) -> None:
+    """Refused by what the directory says, in a process that has no room for what would come out of it."""
+    suffix = {"m/code/__torch__.py": ".pt", "m/data/weights/model.pt": ".pt2", "x.npy": ".npz"}[name]
+    path = tmp_path / f"bomb{suffix}"
+    deflated(path, name, EXPANDED)
+    assert path.stat().st_size < 300_000
+    program = tmp_path / "net.pnc"
+    onnx.save(model_of(["y"]), tmp_path / "net.onnx")
+    pn.load(tmp_path / "net.onnx").build().save(program)
+    done = subprocess.run(
+        [sys.executable, "-c", OPENING, kind, str(path), str(program)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=300,
+    )
+    assert f"expand to {EXPANDED}" in done.stdout + done.stderr, done
+    assert done.returncode == (2 if kind == "run" else 0), done
+
+
+def test_archives_that_expand_within_the_bounds(tmp_path: Path) -> None:
+    path = tmp_path / "large.npz"
+    deflated(path, "x.npy", 60 << 20)
+    with ZipFile(str(path), inflated=True) as archive:
+        assert sum(map(len, archive.chunks("x.npy"))) == 60 << 20
