@@ -13,8 +13,9 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from pinnace import cli
 from slices import rotating_slice
-from torch import Tensor
+from torch import Tensor, nn
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "models"))
 import torchscript_modules as scripts
@@ -164,3 +165,56 @@ def test_a_file_of_an_older_version_does_as_it_did(version: str, tmp_path: Path)
     (got,) = session.run(dict(zip(session.inputs, (x, y), strict=True))).values()
     assert got.dtype == (np.int64 if int(version) < 4 else np.float32)
     np.testing.assert_array_equal(got, jit.load(str(path))(x, y).numpy())
+
+
+# Files that torch itself was shipped with for its tests of older versions, which wrote them: version 2 (torch 1.5).
+OLD_FILES = sorted((Path(torch.__file__).parent / "bin/upgrader_models").glob("*.ptl"))
+# By the part of a file's name: why it is no program. All else is imported.
+OLD_REFUSALS = {
+    "inplace": "mutates an input: 'a'",
+    "tensor_out": "argument out is not supported",
+    "scalar_scalar": "the program would have no inputs",
+}
+
+
+def test_there_are_files_of_older_versions() -> None:
+    assert len(OLD_FILES) >= 10
+
+
+@pytest.mark.parametrize("path", OLD_FILES, ids=lambda path: path.stem)
+def test_a_file_that_an_older_version_wrote_does_as_it_did(path: Path) -> None:
+    x = torch.tensor([7.5, -7, 9]) if "float" in path.stem else torch.tensor([7, -7, 9])
+    arguments: list[Any] = []
+    script = jit.load(str(path))
+    for argument in script.forward.schema.arguments[1:]:
+        kind = str(argument.type)
+        arguments.append(x if kind == "Tensor" else 2.5 if kind == "float" else 2)
+    why = next((why for part, why in OLD_REFUSALS.items() if part in path.stem), "")
+    if why:
+        with pytest.raises(pn.Error, match=why):
+            pn.load(path, tuple(arguments))
+        return
+    session = pn.Session(pn.load(path, tuple(arguments)).build(), target="cpu")
+    for sign in (1, -2):
+        given = [sign * a if isinstance(a, torch.Tensor) else a for a in arguments]
+        tensors = [a for a in given if isinstance(a, torch.Tensor)]
+        want = script(*given)
+        got = session.run(dict(zip(session.inputs, tensors, strict=False))).values()
+        for one, right in zip(got, want if isinstance(want, tuple) else (want,), strict=True):
+            assert one.dtype == right.numpy().dtype
+            np.testing.assert_allclose(one, right.numpy(), rtol=1e-6)
+
+
+def test_a_file_of_the_lite_interpreter_converts(tmp_path: Path) -> None:
+    """What PyTorch Mobile's users have: the code beside the bytecode is a TorchScript file's."""
+    script = jit.script(nn.Sequential(nn.Conv2d(3, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 36, 5)).eval())
+    path = tmp_path / "net.ptl"
+    script._save_for_lite_interpreter(str(path))
+    x = seeded(1, 3, 8, 8)
+    model = pn.load(path, (x,))
+    assert all(node.supported for node in model.check(targets=["cpu"]).nodes)
+    (got,) = pn.Session(model.build(), target="cpu").run({next(iter(model.inputs)): x}).values()
+    np.testing.assert_allclose(got, script(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+    np.save(tmp_path / "x.npy", x.numpy())
+    assert cli.main(["convert", str(path), "-o", str(tmp_path / "net.pnc"), "--input", str(tmp_path / "x.npy")]) == 0
+    assert pn.Program.open(tmp_path / "net.pnc").metadata.verified.startswith("1 input(s) against torch")
