@@ -430,13 +430,14 @@ def _import_exported(program: Any, name: str, options: Mapping[str, Any]) -> tup
 def _import_path(
     path: str, options: Mapping[str, Any], example_inputs: Any = ()
 ) -> tuple[_core.Model, list[str], Source | None]:
+    parts = pickled_parts(path, options["model_name"])
+
     def load(separate: list[str], ones: list[str]) -> _core.Model:
         given = {**options, "symbols": [*options["symbols"], *((name, 1, 1, 1) for name in ones)]}
         if parts is not None:
             return _core.Model.load_torch_program(path, parts, **given)
         return _core.Model.load(path, **given, separate_dims=separate)
 
-    parts = pickled_parts(path, options["model_name"])
     try:
         core, notes = load_separated(
             load,
@@ -451,6 +452,7 @@ def _import_path(
             import_package("torch")
         except ImportError:
             raise refusal from None
+        parts = None  # whose weights the next reader has once more
         try:
             program = open_torch_archive(path, options["model_name"]).program
         except _core.Error as error:

@@ -32,6 +32,7 @@ from pinnace.types import Dim
 if TYPE_CHECKING:
     import torch
 
+_OVERLAPPING = "lie on one another"  # in the rule that refuses a write into such a view
 _INNER_TENSOR = "access_subclass_inner_tensor"  # reads a part of a tensor subclass, as torchao's weights are
 # What torch says where a guard does not hold for all sizes, or needs a size that data decide.
 _GUARDS = ("Constraints violated", "data-dependent")
@@ -452,10 +453,13 @@ def decompose(
     """The program with only those operators decomposed that the importer did not know; None if that changes nothing.
 
     Autocast regions, functorch's transforms and tensors that hold others are traced once more with every operator
-    kept: that makes casts explicit, vmap() operators on whole batches, and the tensors inside parameters.
+    kept: that makes casts explicit, vmap() operators on whole batches, and the tensors inside parameters. Writes into
+    views whose elements share memory are left as they are: torch would add up what is written to each.
     """
     import torch
 
+    if any(_OVERLAPPING in problem.rule for problem in error.nodes):
+        return None
     if any(
         "autocast" in problem.rule or "_functorch" in problem.op or _INNER_TENSOR in problem.op
         for problem in error.nodes

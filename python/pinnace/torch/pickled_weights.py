@@ -8,17 +8,17 @@ unpickled: saved_tensors.py reads the pickles, and tensors alone are found in th
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
 from pinnace import _core
-from pinnace.torch.saved_tensors import NoTensor, SavedObject, SavedStorage, SavedTensor
+from pinnace.torch.saved_tensors import NoTensor, SavedObject, SavedTensor
 from pinnace.torch.schema import STRIDED, shown
 from pinnace.torch.zip_file import ZipFile, damage_named, is_zip
 
-MAX_PICKLE, MAX_OPCODES = 64 << 20, 4_000_000  # some 100,000 tensors
-_PICKLE = re.compile(r"(?P<folder>[^/]+/data/(?P<kind>weights|constants)/)(?P<model>[^/]+)\.pt")
+MAX_PICKLE, MAX_OPCODES = 64 << 20, 4_000_000
+MAX_TENSORS = 100_000
+_MARK = "/archive_format"
 _PREFIX = {"weights": "weight_", "constants": "tensor_"}  # of entries with a storage, as torch names them
 _TYPES = {
     "uint8": 1,
@@ -33,6 +33,9 @@ _TYPES = {
     "complex128": 11,
     "bool": 12,
     "bfloat16": 13,
+    "uint16": 28,
+    "uint32": 34,
+    "uint64": 35,
 }
 """torch's numbers of element types."""
 
@@ -47,6 +50,9 @@ def pickled_parts(path: str, model_name: str = "") -> list[tuple[str, Any]] | No
     except _core.CorruptFile:
         return None
     with archive:
+        marks = [name for name in archive.names if name.endswith(_MARK)]
+        if len(marks) != 1 or archive.size(marks[0]) > 64 or archive.read(marks[0], 64) != b"pt2":
+            return None
         plain = PlainArchive(archive, model_name)
         return plain.parts() if plain.has_pickles else None
 
@@ -56,7 +62,8 @@ class PlainArchive:
     later versions of torch write. An archive without such pickles is as it is."""
 
     def __init__(self, archive: ZipFile, model_name: str = "") -> None:
-        """`model_name`: of whose weights alone, of an archive with several models.
+        """`model_name`: whose weights are looked for; by default those of the only model. An archive that has no such
+        model stays as it is: who asks for the model says so.
 
         CorruptFile; Unsupported: a pickle has something that is no tensor.
         """
@@ -64,12 +71,19 @@ class PlainArchive:
         self.path, self.bytes, self.corrupt = archive.path, archive.bytes, archive.corrupt
         self._made: dict[str, bytes | memoryview] = {}
         self._storages = 0
-        known = set(archive.names)
-        for name in archive.names:
-            match = _PICKLE.fullmatch(name)
-            if match is None or _table(match) in known or (model_name and match["model"] != model_name):
-                continue
-            self._replace(name, match)
+        names = set(archive.names)
+        self._root = next((name[: 1 - len(_MARK)] for name in archive.names if name.endswith(_MARK)), "")
+        start, end = f"{self._root}models/", ".json"
+        self._models = [name for name in archive.names if name.startswith(start) and name.endswith(end)]
+        if not model_name and len(self._models) == 1:
+            model_name = self._models[0][len(start) : -len(end)]
+        if f"{start}{model_name}{end}" not in names:
+            return
+        for kind, prefix in _PREFIX.items():
+            folder = f"{self._root}data/{kind}/"
+            table = f"{folder}{model_name}_{kind}_config.json"
+            if f"{folder}{model_name}.pt" in names and table not in names:
+                self._replace(folder, f"{model_name}.pt", table, prefix)
 
     @property
     def has_pickles(self) -> bool:
@@ -98,56 +112,50 @@ class PlainArchive:
 
     def parts(self) -> list[tuple[str, Any]]:
         """Texts of models, tables and storages, by their names below the archive's root."""
-        made = [(name.split("/", 1)[1], data) for name, data in self._made.items()]
-        models = [name for name in self._archive.names if re.fullmatch(r"[^/]+/models/[^/]+\.json", name)]
-        return [
-            ("archive_format", b"pt2"),
-            *((name.split("/", 1)[1], self._archive.read(name, self.bytes)) for name in models),
-            *made,
-        ]
+        read = {name: self._archive.read(name, self.bytes) for name in self._models} | self._made
+        return [("archive_format", b"pt2"), *((name[len(self._root) :], data) for name, data in read.items())]
 
-    def _replace(self, name: str, match: re.Match[str]) -> None:
-        place = f"{self.path}: {name.split('/', 1)[1]}"
+    def _replace(self, folder: str, pickle: str, table: str, prefix: str) -> None:
+        place = f"{self.path}: {(folder + pickle)[len(self._root) :]}"
         with damage_named(place):
-            data = self._archive.read(name, self.bytes)
+            data = self._archive.read(folder + pickle, self.bytes)
             try:
                 saved = SavedObject(data)
                 tensors = saved.value(MAX_PICKLE, MAX_OPCODES)
-                rows = self._rows(tensors, place, match, saved, len(data))
+                rows = self._rows(tensors, place, folder, prefix, saved, len(data))
             except NoTensor as error:
                 raise _core.Unsupported(f"{place}: {error} is no tensor, and nothing else is read of it") from None
-        self._made[_table(match)] = json.dumps({"config": rows}).encode()
+        self._made[table] = json.dumps({"config": rows}).encode()
 
     def _rows(
-        self, tensors: Any, place: str, match: re.Match[str], saved: SavedObject, bytes_: int
+        self, tensors: Any, place: str, folder: str, prefix: str, saved: SavedObject, bytes_: int
     ) -> dict[str, dict[str, Any]]:
         if not isinstance(tensors, dict):
             raise _core.CorruptFile(f"{place}: it has no tensors by name")
+        if len(tensors) > MAX_TENSORS:
+            raise _core.CorruptFile(f"{place}: {len(tensors)} tensors, at most {MAX_TENSORS} are read")
         rows: dict[str, dict[str, Any]] = {}
-        entries: dict[SavedStorage, str] = {}
+        entries: dict[str, str] = {}
         left = bytes_
         for name, tensor in tensors.items():
             if not isinstance(tensor, SavedTensor):
                 raise NoTensor(shown(name))
-            if tensor.storage not in entries:
+            key = tensor.storage.key
+            if key not in entries:
                 stored = saved.storage(tensor.storage)
                 left -= len(stored)  # entries of an archive may overlap
                 if left < 0:
                     raise _core.CorruptFile(f"{place}: its storages have more than its {bytes_} bytes")
-                entries[tensor.storage] = f"{_PREFIX[match['kind']]}{self._storages}"
+                entries[key] = f"{prefix}{self._storages}"
                 self._storages += 1
-                self._made[match["folder"] + entries[tensor.storage]] = stored
+                self._made[folder + entries[key]] = stored
             rows[name] = {
-                "path_name": entries[tensor.storage],
+                "path_name": entries[key],
                 "is_param": tensor.is_parameter,
                 "use_pickle": False,
                 "tensor_meta": _meta(tensor),
             }
         return rows
-
-
-def _table(match: re.Match[str]) -> str:
-    return f"{match['folder']}{match['model']}_{match['kind']}_config.json"
 
 
 def _meta(tensor: SavedTensor) -> dict[str, Any]:

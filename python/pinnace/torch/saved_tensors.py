@@ -33,6 +33,14 @@ _STORAGES = {
     "torch.ComplexDoubleStorage": "complex128",
 }
 
+_UNTYPED = {"torch.uint16": "uint16", "torch.uint32": "uint32", "torch.uint64": "uint64"}
+# Functions that make a tensor, with the number of arguments before the flags of its conjugate and negative views.
+_TENSORS = {"torch._utils._rebuild_tensor_v2": 6, "torch._utils._rebuild_tensor_v3": 7}
+_PARAMETERS = ("torch._utils._rebuild_parameter", "torch._utils._rebuild_parameter_with_state")
+# Of a tensor with attributes of Python's, (function, class, its arguments, attributes): nn.Buffer has such.
+_WITH_ATTRIBUTES = "torch._tensor._rebuild_from_type_v2"
+_PLAIN = ("torch.Tensor", "torch._tensor.Tensor", "torch.nn.parameter.Parameter")
+
 
 class NoTensor(ValueError):
     """The pickle would make an object of a class, or call a function, that makes no plain tensor."""
@@ -196,6 +204,8 @@ def _storage(reference: Any) -> SavedStorage:
     kind, storage, key = reference[:3]
     if kind != "storage" or not isinstance(storage, _Global) or not isinstance(key, str) or "/" in key:
         raise ValueError("a reference that is none to a storage")
+    if storage.name == "torch.storage.UntypedStorage":  # whose tensors say their type
+        return SavedStorage("", key)
     if storage.name not in _STORAGES:
         raise NoTensor(f"a storage of {storage.name[:100]!r}")
     return SavedStorage(_STORAGES[storage.name], key)
@@ -205,16 +215,27 @@ def _called(function: Any, arguments: Any) -> Any:
     name = function.name if isinstance(function, _Global) else ""
     if name == "collections.OrderedDict" and arguments == ():  # of weights by name, and of hooks that a tensor has
         return {}
-    if name == "torch._utils._rebuild_parameter" and isinstance(arguments[0], SavedTensor):
+    if name in _PARAMETERS and isinstance(arguments[0], SavedTensor):
         return replace(arguments[0], is_parameter=True)
-    if name != "torch._utils._rebuild_tensor_v2":
+    if name == _WITH_ATTRIBUTES and isinstance(arguments[1], _Global) and arguments[1].name in _PLAIN:
+        return _called(arguments[0], arguments[2])
+    if name not in _TENSORS:
         raise NoTensor(f"a call of {name[:100]!r}")
     storage, offset, sizes, strides = arguments[:4]
+    flags = arguments[_TENSORS[name] :]
+    if flags and flags[0]:
+        raise NoTensor("a tensor that is conjugated or negated when it is read")
+    if name.endswith("_v3") and isinstance(storage, SavedStorage):
+        kind = arguments[6].name if isinstance(arguments[6], _Global) else ""
+        if storage.dtype or kind not in _UNTYPED:
+            raise NoTensor(f"a tensor of {kind[:100]!r}")
+        storage = SavedStorage(_UNTYPED[kind], storage.key)
     numbers = [offset, *sizes, *strides]
     if (
         not isinstance(storage, SavedStorage)
         or len(sizes) != len(strides)
         or len(sizes) > _MAX_RANK
+        or not storage.dtype
         or not all(type(number) is int and 0 <= number < 1 << 40 for number in numbers)
     ):
         raise ValueError("a tensor of sizes that are none")
