@@ -59,7 +59,7 @@ int parse(CLI::App& app, int argc, char** argv) {
 int main(int argc, char** argv) {
   CLI::App app(
       "Tests and times every target of this device. Status 0: every answer is equal or refused; 1: one differs or "
-      "failed.");
+      "failed, or none was judged.");
   std::string kit, output;
   pinnace::report::Options options;
   app.add_option("kit", kit, "what `pinnace report-device --make-kit` wrote")->required();

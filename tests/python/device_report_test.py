@@ -476,8 +476,10 @@ def test_the_program_for_devices(kit: bytes, page: dict[str, Any], tmp_path: Pat
     same = ("test", "threads", "result", "relative_error", "nodes")
     assert [[row[k] for k in same] for row in theirs["answers"]] == [[row[k] for k in same] for row in page["answers"]]
     done = run("kit.pnk", "--target", "cpu", "--seconds", "0.001")
-    assert done.returncode == 0
-    assert json.loads(done.stdout)["budget_seconds"] == 0.001
+    short = json.loads(done.stdout)
+    assert short["budget_seconds"] == 0.001
+    # Whether a millisecond is enough for the first answer is the machine's affair; a page that judges nothing says so.
+    assert done.returncode == (0 if short["answers"] else 1), done.stderr
     (tmp_path / "cut.pnk").write_bytes(kit[:100])
     for words, status, said in (
         (["cut.pnk"], 1, "cut.pnk: kit at 0x"),
