@@ -134,7 +134,7 @@ int64_t hold_with(bool shape_invariant, const std::string& text, int axis, int64
     for (const float v : all.cut(out.axis, 0, late).values) EXPECT_EQ(v, 0.0f);
     const Array got = all.cut(out.axis, late, late + length);
     for (size_t i = 0; i < got.values.size(); ++i) {
-      if (std::fabs(got.values[i] - y.values[i]) <= (shape_invariant ? 0 : 2e-6f * largest)) continue;
+      if (std::fabs(got.values[i] - y.values[i]) <= (shape_invariant ? 0 : 1e-6f * largest)) continue;
       ADD_FAILURE() << "split " << split << ", element " << i << ": " << got.values[i] << " for " << y.values[i];
       return -1;
     }

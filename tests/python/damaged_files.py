@@ -75,6 +75,7 @@ def make_files(folder: Path) -> None:
     from older_archives import save_as_2_8
     from onnx import TensorProto, helper, numpy_helper
     from torch import nn
+    from torch.backends._nnapi import prepare
 
     class Net(nn.Module):
         scale: torch.Tensor
@@ -125,8 +126,6 @@ def make_files(folder: Path) -> None:
     )
     pn.load(folder / "net.onnx").build(examples=[{"x": X}]).save(folder / "net.pnc")
     (folder / "net.json").write_text(json.dumps(NNAPI))
-    from torch.backends._nnapi import prepare
-
     plain = jit.trace(nn.Sequential(nn.Conv2d(2, 3, 3), nn.ReLU()).eval(), torch.ones(1, 2, 6, 5))
     process: Any = prepare.process_for_nnapi
     _, serialised, weights, *_ = process(plain, [torch.ones(1, 2, 6, 5)])

@@ -53,8 +53,8 @@ COPIES: dict[str, Callable[[torch.Tensor, Any], torch.Tensor]] = {
 }
 
 
-def _set(t: torch.Tensor, how: tuple[int, float]) -> None:
-    t[..., how[0]] = how[1]
+def _set_last(t: torch.Tensor, how: float) -> None:
+    t[..., -1] = how
 
 
 def _index_put(t: torch.Tensor, how: float) -> None:
@@ -71,10 +71,10 @@ WRITES: dict[str, Callable[[torch.Tensor, Any], Any]] = {
     "clamp_": lambda t, how: t.clamp_(-how, how),
     "copy_ of itself": lambda t, how: t.copy_(t.flip(0)),
     "index_put_": _index_put,
-    "set item": lambda t, how: _set(t, (-1, how)),
+    "set item": _set_last,
     "iadd item": lambda t, how: t[0].add_(how),
 }
-# Writes of one tensor into another.
+# Of two tensors; all but "sub" write into the first.
 PAIRS: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
     "add_ of": lambda t, u: t.add_(u),
     "copy_ of": lambda t, u: t.copy_(u),
@@ -83,7 +83,7 @@ PAIRS: dict[str, Callable[[torch.Tensor, torch.Tensor], Any]] = {
 }
 
 
-class Random(nn.Module):
+class RandomModule(nn.Module):
     """Does the steps to a list of tensors that begins with a copy of the input, the input, a parameter and the buffers,
     and gives some of them."""
 
@@ -107,9 +107,12 @@ class Random(nn.Module):
 
 
 def do(step: Step, made: list[torch.Tensor]) -> None:
+    """One step, whose result joins `made`."""
     name, at, how = step
-    if name in VIEWS or name in COPIES:
-        made.append((VIEWS | COPIES)[name](made[at], how))
+    if name in VIEWS:
+        made.append(VIEWS[name](made[at], how))
+    elif name in COPIES:
+        made.append(COPIES[name](made[at], how))
     elif name in WRITES:
         WRITES[name](made[at], how)
     else:
@@ -119,6 +122,7 @@ def do(step: Step, made: list[torch.Tensor]) -> None:
 
 
 def _argument(name: str, t: torch.Tensor, count: int, rng: random.Random) -> Any:
+    """Of a step on `t`, with `count` tensors there."""
     rank = t.dim()
     dim = rng.randrange(max(1, rank))
     size = t.shape[dim] if rank else 1
@@ -145,13 +149,13 @@ def _argument(name: str, t: torch.Tensor, count: int, rng: random.Random) -> Any
     return rng.choice((0.25, 0.5, -0.75, 1.5))
 
 
-def random_module(seed: int) -> Random:
+def random_module(seed: int) -> RandomModule:
     """A module that eager torch runs: steps that it refuses are left out, as are writes into the input."""
     rng = random.Random(seed)
     shapes = [(3, 4), (2, 3, 4), (4,), (2, 2), (1, 4)]
     chosen = [rng.choice(shapes) for _ in range(rng.randint(1, 3))]
     buffers = [torch.arange(float(torch.Size(s).numel())).view(s) / 7 - 0.5 for s in chosen]
-    module = Random([], [], buffers)
+    module = RandomModule([], [], buffers)
     x = torch.linspace(-1, 1, 24).view(2, 3, 4)
     made = module.tensors(x.clone())
     wanted, tries = rng.randint(4, 12), 0
@@ -180,7 +184,7 @@ def random_module(seed: int) -> Random:
         made = trial
         module.steps.append(step)
     module.given.extend(sorted(rng.sample(range(len(made)), min(len(made), 4))))
-    return Random(module.steps, module.given, buffers).eval()
+    return RandomModule(module.steps, module.given, buffers).eval()
 
 
 def _share(t: torch.Tensor, u: torch.Tensor) -> bool:

@@ -11,11 +11,19 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
-from random_writes import COPIES, PAIRS, VIEWS, WRITES, Random, random_module
+from random_writes import COPIES, PAIRS, VIEWS, WRITES, RandomModule, random_module
 from slices import all_mode, test_seed
 
 COUNT = 2000
 SLICE = 40
+# Why a program may be refused: it writes into elements that share memory, which torch refuses at run time too or leaves
+# to chance, or into what may be the input, or torch decides at run time whether two tensors share memory.
+REFUSALS = (
+    "elements of the view lie on one another",
+    "refers to a single memory location",
+    "may mutate an input",
+    "read after a write that may or may not have changed it",
+)
 pytestmark = pytest.mark.filterwarnings("ignore")
 
 
@@ -24,8 +32,8 @@ def close(got: np.ndarray[Any, Any], want: torch.Tensor) -> bool:
     return got.shape == right.shape and bool(np.allclose(got, right, rtol=1e-5, atol=1e-5))
 
 
-def difference(module: Random) -> str:
-    """What differs from eager; "" for nothing. pn.Error: it is refused."""
+def difference(module: RandomModule) -> str:
+    """What differs from eager; "" for nothing. ConversionError: it is refused."""
     x = torch.linspace(-1, 1, 24).view(2, 3, 4)
     eager = copy.deepcopy(module)
     session = pn.Session(pn.load(module, (x,)).build(verify=False), target="cpu", threads=1)
@@ -58,15 +66,18 @@ def test_random_programs() -> None:
         steps.update(name for name, *_ in module.steps)
         try:
             said = difference(module)
-        except pn.Error as error:
-            refused[f"{type(error).__name__}: {str(error).splitlines()[-1][-150:]}"] += 1
-            continue
+        except pn.ConversionError as error:
+            why = next((why for why in REFUSALS if why in str(error)), "")
+            if why:
+                refused[why] += 1
+                continue
+            said = str(error)
         if said:
             wrong.append(f"{number}: {said}\n  {module.steps} gives {module.given}")
     print(f"{len(numbers)} programs, {sum(steps.values())} steps, refused: {dict(refused)}")
     assert not wrong, "\n".join(wrong[:10])
-    assert sum(refused.values()) <= max(1, len(numbers) // 50), refused
     if all_mode():
+        assert sum(refused.values()) <= COUNT // 50
         assert set(steps) == {*VIEWS, *COPIES, *WRITES, *PAIRS}
 
 

@@ -32,15 +32,15 @@ Result<std::string> model_name(const Parts& parts, const std::string& wanted) {
   return invalid("the archive holds ", names.size(), " models (", list, "); name one with model_name");
 }
 
-/// `kind`: "weights" or "constants". Torch 2.8 and older have them in one pickle, which is left to Python: it has to
-/// look for tensors among what else a pickle may hold.
+/// `kind`: "weights" or "constants". Torch 2.8 writes them as one pickle, which is left to Python: tensors have to be
+/// looked for among what else a pickle may hold.
 Result<Payloads> payloads(const Parts& parts, std::string_view kind, const std::string& model) {
   const std::string folder = str_cat("data/", kind, "/", model), entry = str_cat(folder, "_", kind, "_config.json");
   if (!parts.has(entry)) {
     if (!parts.has(folder + ".pt")) return Payloads{};
     return unsupported(folder, ".pt is a pickle of ", kind,
-                       ", as torch 2.8 writes them: pinnace.load() in Python reads "
-                       "it, and so does this reader after torch 2.9 or newer has exported the model again");
+                       ", as torch 2.8 writes them, which pinnace.load() in Python reads: convert the file there, or "
+                       "export the model again with torch 2.9 or newer");
   }
   PINNACE_ASSIGN(const Buffer json, parts.read(entry, kJsonPadding));
   return parse_payloads(json, json.size() - kJsonPadding, entry);

@@ -52,7 +52,6 @@ EXPANSION_FACTOR, EXPANSION_SLACK = 12, 64 << 20
 _reading = {"lock": threading.Lock()}  # torch's reader keeps what it reads in a global variable
 # A child that is forked while another thread reads has the lock as it was, with nobody to release it.
 os.register_at_fork(after_in_child=lambda: _reading.update(lock=threading.Lock()))
-_MARK = "/archive_format"
 _WEIGHT_NAME = re.compile(r"(?!.*__)[A-Za-z0-9_]+(\.[A-Za-z0-9_]+)*", re.ASCII)
 # Packages of torch's that declare operators when they are imported, by namespace.
 _NAMESPACES = {
@@ -218,18 +217,13 @@ class _Rewriter:
 
     def __init__(self, archive: PlainArchive, model_name: str) -> None:
         self._archive = archive
-        roots = [name[: -len(_MARK)] for name in archive.names if name.endswith(_MARK)]
-        if len(roots) != 1:
-            raise archive.corrupt(f"{len(roots)} entries end in {_MARK}, must be one")
-        self._root = roots[0] + "/"
         self._model = model_name or self._only_model()
         self._names: dict[str, str] = {}  # the file's names of weights: ours
         self._schema = ProgramSchema(_target, self._weight_name)
         self._expanded = 0
 
     def _only_model(self) -> str:
-        start, end = self._root + "models/", ".json"
-        found = [n[len(start) : -len(end)] for n in self._archive.names if n.startswith(start) and n.endswith(end)]
+        found = self._archive.models
         if len(found) == 1:
             return found[0]
         if not found:
@@ -293,7 +287,7 @@ class _Rewriter:
         def never(text: str) -> float:
             raise ValueError(f"{text} is no JSON")
 
-        data = self._archive.read(self._root + entry, MAX_JSON)
+        data = self._archive.read(self._archive.root + entry, MAX_JSON)
         with damage_named(f"{self._archive.path}: {entry}"):
             return json.loads(data.decode("utf-8"), object_pairs_hook=once, parse_constant=never)
 
@@ -309,7 +303,7 @@ class _Rewriter:
         """Writes the bytes of the rows that the signature uses, and returns the rows. A storage that several rows share
         is written once for each type of element."""
         entry = f"data/{folder}/{self._model}_{folder}_config.json"
-        if self._root + entry not in self._archive.names:
+        if self._archive.root + entry not in self._archive.names:
             return {}
         written: dict[tuple[str, int], str] = {}
         rows = {}
@@ -342,8 +336,8 @@ class _Rewriter:
     def _stored(self, source: str, place: str) -> str:
         """The entry that holds a storage: a file of one of these two folders."""
         for folder in ("weights", "constants"):
-            if "/" not in source and f"{self._root}data/{folder}/{source}" in self._archive.names:
-                return f"{self._root}data/{folder}/{source}"
+            if "/" not in source and f"{self._archive.root}data/{folder}/{source}" in self._archive.names:
+                return f"{self._archive.root}data/{folder}/{source}"
         raise _core.CorruptFile(f"{place}: there is no entry {shown(source)}")
 
     def _check_bounds(self, meta: dict[str, Any], stored: int, place: str) -> None:

@@ -13,31 +13,12 @@ from typing import Any
 
 from pinnace import _core
 from pinnace.torch.saved_tensors import NoTensor, SavedObject, SavedTensor
-from pinnace.torch.schema import STRIDED, shown
+from pinnace.torch.schema import STRIDED, TYPE_NUMBERS, shown
 from pinnace.torch.zip_file import ZipFile, damage_named, is_zip
 
 MAX_PICKLE, MAX_OPCODES = 64 << 20, 4_000_000
 MAX_TENSORS = 100_000
-_MARK = "/archive_format"
 _PREFIX = {"weights": "weight_", "constants": "tensor_"}  # of entries with a storage, as torch names them
-_TYPES = {
-    "uint8": 1,
-    "int8": 2,
-    "int16": 3,
-    "int32": 4,
-    "int64": 5,
-    "float16": 6,
-    "float32": 7,
-    "float64": 8,
-    "complex64": 10,
-    "complex128": 11,
-    "bool": 12,
-    "bfloat16": 13,
-    "uint16": 28,
-    "uint32": 34,
-    "uint64": 35,
-}
-"""torch's numbers of element types."""
 
 
 def pickled_parts(path: str, model_name: str = "") -> list[tuple[str, Any]] | None:
@@ -50,37 +31,49 @@ def pickled_parts(path: str, model_name: str = "") -> list[tuple[str, Any]] | No
     except _core.CorruptFile:
         return None
     with archive:
-        marks = [name for name in archive.names if name.endswith(_MARK)]
-        if len(marks) != 1 or archive.size(marks[0]) > 64 or archive.read(marks[0], 64) != b"pt2":
+        marks = _marks(archive)
+        if len(marks) != 1 or archive.read(marks[0], archive.bytes) != b"pt2":
             return None
         plain = PlainArchive(archive, model_name)
         return plain.parts() if plain.has_pickles else None
 
 
+def _marks(archive: ZipFile) -> list[str]:
+    """The entries that make an archive one of torch.export.save: there is one, in its root folder."""
+    return [name for name in archive.names if name.endswith("/archive_format")]
+
+
 class PlainArchive:
     """The entries of an archive, with those that are pickles of weights replaced by the table and the storages that
-    later versions of torch write. An archive without such pickles is as it is."""
+    later versions of torch write. An archive without such pickles is as it is.
+
+    root    the folder that all entries are in, with a slash at its end
+    models  names of the models, each of which is an entry models/NAME.json
+    """
 
     def __init__(self, archive: ZipFile, model_name: str = "") -> None:
         """`model_name`: whose weights are looked for; by default those of the only model. An archive that has no such
         model stays as it is: who asks for the model says so.
 
-        CorruptFile; Unsupported: a pickle has something that is no tensor.
+        CorruptFile: there are several root folders, or none, or a pickle is damaged. Unsupported: it has something that
+        is no tensor.
         """
         self._archive = archive
         self.path, self.bytes, self.corrupt = archive.path, archive.bytes, archive.corrupt
         self._made: dict[str, bytes | memoryview] = {}
         self._storages = 0
-        names = set(archive.names)
-        self._root = next((name[: 1 - len(_MARK)] for name in archive.names if name.endswith(_MARK)), "")
-        start, end = f"{self._root}models/", ".json"
-        self._models = [name for name in archive.names if name.startswith(start) and name.endswith(end)]
-        if not model_name and len(self._models) == 1:
-            model_name = self._models[0][len(start) : -len(end)]
-        if f"{start}{model_name}{end}" not in names:
+        names, marks = set(archive.names), _marks(archive)
+        if len(marks) != 1:
+            raise self.corrupt(f"{len(marks)} entries end in /archive_format, must be one")
+        self.root = marks[0].removesuffix("archive_format")
+        start, end = f"{self.root}models/", ".json"
+        self.models = [n[len(start) : -len(end)] for n in archive.names if n.startswith(start) and n.endswith(end)]
+        if not model_name and len(self.models) == 1:
+            model_name = self.models[0]
+        if model_name not in self.models:
             return
         for kind, prefix in _PREFIX.items():
-            folder = f"{self._root}data/{kind}/"
+            folder = f"{self.root}data/{kind}/"
             table = f"{folder}{model_name}_{kind}_config.json"
             if f"{folder}{model_name}.pt" in names and table not in names:
                 self._replace(folder, f"{model_name}.pt", table, prefix)
@@ -112,11 +105,12 @@ class PlainArchive:
 
     def parts(self) -> list[tuple[str, Any]]:
         """Texts of models, tables and storages, by their names below the archive's root."""
-        read = {name: self._archive.read(name, self.bytes) for name in self._models} | self._made
-        return [("archive_format", b"pt2"), *((name[len(self._root) :], data) for name, data in read.items())]
+        texts = [f"{self.root}models/{name}.json" for name in self.models]
+        read = {name: self._archive.read(name, self.bytes) for name in texts} | self._made
+        return [("archive_format", b"pt2"), *((name.removeprefix(self.root), data) for name, data in read.items())]
 
     def _replace(self, folder: str, pickle: str, table: str, prefix: str) -> None:
-        place = f"{self.path}: {(folder + pickle)[len(self._root) :]}"
+        place = f"{self.path}: {(folder + pickle).removeprefix(self.root)}"
         with damage_named(place):
             data = self._archive.read(folder + pickle, self.bytes)
             try:
@@ -163,7 +157,7 @@ def _meta(tensor: SavedTensor) -> dict[str, Any]:
         return [{"as_int": value} for value in values]
 
     return {
-        "dtype": _TYPES[tensor.storage.dtype],
+        "dtype": TYPE_NUMBERS[tensor.storage.dtype],
         "sizes": numbers(tensor.sizes),
         "requires_grad": False,
         "device": {"type": "cpu", "index": None},

@@ -12,14 +12,34 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+import numpy as np
+
 from pinnace.torch.expression import ExpressionError, reprinted
 
 MAX_GRAPH_DEPTH = 32
 MAX_TEXT = 64 * 1024
 STRIDED = 7
-SCALAR_TYPES = {1: 1, 2: 1, 3: 2, 4: 4, 5: 8, 6: 2, 7: 4, 8: 8, 10: 8, 11: 16, 12: 1, 13: 2, 28: 2, 34: 4, 35: 8}
-"""Bytes of an element by torch's number of its type: those that the importer reads, and complex64 and complex128."""
-BOOL = 12
+TYPE_NUMBERS = {
+    "uint8": 1,
+    "int8": 2,
+    "int16": 3,
+    "int32": 4,
+    "int64": 5,
+    "float16": 6,
+    "float32": 7,
+    "float64": 8,
+    "complex64": 10,
+    "complex128": 11,
+    "bool": 12,
+    "bfloat16": 13,
+    "uint16": 28,
+    "uint32": 34,
+    "uint64": 35,
+}
+"""torch's numbers of element types: those that the importer reads, and complex64 and complex128."""
+SCALAR_TYPES = {n: 2 if name == "bfloat16" else np.dtype(name).itemsize for name, n in TYPE_NUMBERS.items()}
+"""Bytes of an element by the number of its type."""
+BOOL = TYPE_NUMBERS["bool"]
 
 Kind = Callable[[Any], Any]
 
@@ -419,6 +439,8 @@ __all__ = [
     "FUNCTIONS",
     "HIGHER_ORDER",
     "SCALAR_TYPES",
+    "STRIDED",
+    "TYPE_NUMBERS",
     "ProgramSchema",
     "Refusal",
     "file_schema",
