@@ -4,10 +4,11 @@ fit for a terminal and for archives; and what errors say, as a part of a sentenc
 
 from __future__ import annotations
 
+import atexit
 import contextlib
-import itertools
 import os
 import re
+import secrets
 import stat
 from collections.abc import Iterable, Iterator
 from typing import IO, BinaryIO
@@ -65,25 +66,32 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
     umask. A link at `path` stays and its target is replaced. FileError where anything of this fails, a full disk for
     instance: the temporary file is gone then, and what was at `path` is whole.
     """
+    temporary = None
     try:
-        target = os.path.realpath(path) if os.path.islink(path) else os.fspath(path)
-        if os.path.lexists(target) and not stat.S_ISREG(os.stat(target).st_mode):
-            kind = "a folder" if os.path.isdir(target) else "not a regular file"
-            raise _core.FileError(f"cannot write {_quoted(path)}: it is {kind}")
-        folder, name = os.path.split(target)
-        file, temporary = _new_beside(folder or ".", name)
-    except (OSError, ValueError) as error:
-        raise _core.FileError(f"cannot write {_quoted(path)}: {reason(error)}") from error
-    try:
+        try:
+            target = os.path.realpath(path) if os.path.islink(path) else os.fspath(path)
+            if os.path.lexists(target) and not stat.S_ISREG(os.stat(target).st_mode):
+                kind = "a folder" if os.path.isdir(target) else "not a regular file"
+                raise _core.FileError(f"cannot write {_quoted(path)}: it is {kind}")
+            folder, name = os.path.split(target)
+            # Cut, so that a name of the longest length (255 bytes) still has a temporary neighbour. Its name is known
+            # before it is made, so that Ctrl-C between the two leaves nothing.
+            short = os.fsencode(name)[:200].decode("utf-8", "ignore")
+            temporary = os.path.join(folder or ".", f".{short}.{secrets.token_hex(8)}.tmp")
+            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
+            file = os.fdopen(os.open(temporary, flags, 0o666), "w+b")
+        except (OSError, ValueError) as error:
+            raise _core.FileError(f"cannot write {_quoted(path)}: {reason(error)}") from error
         with file:
             yield file
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException as error:
-        with contextlib.suppress(OSError):
-            os.unlink(temporary)
-        system = _of_system(error) if isinstance(error, Exception) else None
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(temporary)
+        system = None if isinstance(error, _core.FileError) or not isinstance(error, Exception) else _of_system(error)
         if system is None:
             raise
         raise _core.FileError(f"cannot write {_quoted(path)}: {reason(system)}") from error
@@ -105,17 +113,6 @@ def write_text(path: Path, text: str) -> None:
         file.write(text.encode("utf-8", "backslashreplace"))
 
 
-def _new_beside(folder: str, name: str) -> tuple[IO[bytes], str]:
-    # Cut, so that a name of the longest length (255 bytes) still has a temporary neighbour.
-    short = os.fsencode(name)[:200].decode("utf-8", "ignore")
-    for number in itertools.count():
-        temporary = os.path.join(folder, f".{short}.{os.getpid()}-{number}.tmp")
-        with contextlib.suppress(FileExistsError):
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            return os.fdopen(os.open(temporary, flags, 0o666), "w+b"), temporary
-    raise AssertionError("numbers do not end")
-
-
 def _flush_folder(folder: str) -> None:
     """So that the new name is on the disk too. File systems that cannot have nothing to flush."""
     with contextlib.suppress(OSError):
@@ -126,18 +123,59 @@ def _flush_folder(folder: str) -> None:
             os.close(descriptor)
 
 
+# What TemporaryFolder has made, or is about to, with the process that does.
+_temporary_folders: dict[str, int] = {}
+
+
+class TemporaryFolder:
+    """A folder of the system's for temporary files, for this user alone. It goes with remove(), with the object or with
+    the process, whichever comes first; Ctrl-C in the middle of that, or while it is made, leaves it to the process.
+    """
+
+    def __init__(self) -> None:
+        """FileError: none can be made."""
+        import tempfile  # imports much, and running a program takes no temporary file
+
+        self.path = ""
+        try:
+            self.path = os.path.join(tempfile.gettempdir(), f"pinnace-{secrets.token_hex(8)}")
+            _temporary_folders[self.path] = os.getpid()
+            os.mkdir(self.path, 0o700)
+        except OSError as error:
+            place = f" {error.filename!r}" if error.filename else ""
+            raise _core.FileError(f"cannot make a folder for temporary files{place}: {reason(error)}") from error
+
+    def remove(self) -> None:
+        _remove(self.path)
+
+    def __del__(self) -> None:
+        _remove(self.path)
+
+
+def _remove(folder: str) -> None:
+    """By the process that made it: a child that was forked ends without taking its parent's files away."""
+    if _temporary_folders.get(folder) == os.getpid():
+        import shutil
+
+        shutil.rmtree(folder, ignore_errors=True)
+    _temporary_folders.pop(folder, None)
+
+
+@atexit.register
+def remove_temporary_folders() -> None:
+    """All that are left."""
+    for folder in list(_temporary_folders):
+        _remove(folder)
+
+
 @contextlib.contextmanager
 def temporary_folder() -> Iterator[str]:
-    """A folder of the system's for temporary files, gone afterwards. FileError where none can be made."""
-    import tempfile  # imports much, and running a program takes no temporary file
-
+    """A TemporaryFolder's path, for a block. FileError where none can be made."""
+    folder = TemporaryFolder()
     try:
-        holder = tempfile.TemporaryDirectory(prefix="pinnace-", ignore_cleanup_errors=True)
-    except OSError as error:
-        place = f" {error.filename!r}" if error.filename else ""
-        raise _core.FileError(f"cannot make a folder for temporary files{place}: {reason(error)}") from error
-    with holder as folder:
-        yield folder
+        yield folder.path
+    finally:
+        folder.remove()
 
 
 @contextlib.contextmanager
@@ -235,12 +273,14 @@ def one_line(error: BaseException, most: int | None = None, kind: bool = False) 
 
 
 __all__ = [
+    "TemporaryFolder",
     "failures_named",
     "member_names",
     "one_line",
     "open_regular",
     "printable",
     "reason",
+    "remove_temporary_folders",
     "replaced",
     "temporary_folder",
     "write_text",

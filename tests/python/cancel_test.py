@@ -1,7 +1,7 @@
 """Calls that end early, from Python: timeouts, tokens, and Ctrl-C in child processes at seeded moments.
 
-Half a second is promised from the signal to the end of a call. Tests allow more, since other processes may share the
-processor, and print what they measured.
+Half a second is promised from the signal to the end of a call, and that is what a call may take, beside the time in
+which its threads, or the machine, had no processor to run on. Tests print what they measured.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ import os
 import random
 import shutil
 import signal
-import statistics
 import subprocess
 import sys
 import textwrap
@@ -30,7 +29,7 @@ from pinnace import _core, cli
 from pinnace.verify.unseen_paths import UnseenPaths
 from slices import all_mode, test_seed
 
-SOON = 30.0 if os.environ.get("PINNACE_SANITIZED") else 3.0  # sanitized code is ten times slower
+SOON = 5.0 if os.environ.get("PINNACE_SANITIZED") else 0.5  # sanitized code is ten times slower
 INTERRUPTS = 3 if all_mode() else 1  # of each call and command, at moments that differ
 
 # Hours of work in one operator.
@@ -46,6 +45,36 @@ def program_of(text: str) -> pn.Program:
     return pn.Program(_core.Model.parse(text).build(["cpu"]))
 
 
+class Watch:
+    """Seconds that a process takes, without those in which others had the processors that it waited for."""
+
+    def __init__(self, process: int | str = "self") -> None:
+        self._tasks = Path(f"/proc/{process}/task")
+        self._start, self._waited_before = time.perf_counter(), self._waited()
+        self._stolen_before = self._stolen()
+
+    def _waited(self) -> dict[str, float]:
+        """Of each thread, how long it was ready to run and did not (the second number of its schedstat)."""
+        waited = {}
+        for task in self._tasks.iterdir() if self._tasks.exists() else ():
+            with contextlib.suppress(OSError):  # a thread may end meanwhile
+                waited[task.name] = int((task / "schedstat").read_text().split()[1]) / 1e9
+        return waited
+
+    @staticmethod
+    def _stolen() -> float:
+        """How long the host of a virtual machine ran others instead, over all processors."""
+        return int(Path("/proc/stat").read_text().split(maxsplit=9)[8]) / os.sysconf("SC_CLK_TCK")
+
+    def wall(self) -> float:
+        return time.perf_counter() - self._start
+
+    def taken(self) -> float:
+        wall, waited = self.wall(), self._waited()
+        others = sum(seconds - self._waited_before.get(task, 0) for task, seconds in waited.items())
+        return wall - max(0.0, others) - (self._stolen() - self._stolen_before)
+
+
 @pytest.fixture(scope="module")
 def endless() -> pn.Program:
     return program_of(ENDLESS)
@@ -53,10 +82,11 @@ def endless() -> pn.Program:
 
 def test_timeout(endless: pn.Program) -> None:
     session = pn.Session(endless, "cpu")
-    start = time.perf_counter()
+    watch = Watch()
     with pytest.raises(pn.Cancelled, match=r"timed out after 0\.2 s at "):
         session.run(feed(True), timeout=0.2)
-    assert 0.2 <= time.perf_counter() - start < 0.2 + SOON
+    assert watch.wall() >= 0.2
+    assert watch.taken() < 0.2 + SOON
     assert float(session.state["count"]) == 0
     session.run(feed(False), timeout=60)
     assert float(session.state["count"]) == 1
@@ -89,10 +119,10 @@ def test_token_ends_a_run_inside_an_operator(threads: int) -> None:
     session = pn.Session(program_of(ONE_SUM), "cpu", threads)
     token = pn.CancelToken()
     threading.Timer(0.2, token.cancel).start()
-    start = time.perf_counter()
+    watch = Watch()
     with pytest.raises(pn.Cancelled, match="cancelled at einsum"):
         session.run({"x": np.ones(30000)}, cancel=token)
-    assert time.perf_counter() - start < 0.2 + SOON
+    assert watch.taken() < 0.2 + SOON
     assert token.cancelled
     (y,) = session.run({"x": np.ones(20)}).values()
     assert float(y) == 8000
@@ -139,10 +169,10 @@ def test_a_token_in_the_middle_of_verification(monkeypatch: pytest.MonkeyPatch) 
 
 def test_dropped_future_ends_its_run(endless: pn.Program) -> None:
     session = pn.Session(endless, "cpu")
-    start = time.perf_counter()
+    watch = Watch()
     future = session.run_async(feed(True))
     del future
-    assert time.perf_counter() - start < SOON
+    assert watch.taken() < SOON
     session.run(feed(False))
 
 
@@ -216,10 +246,10 @@ def interrupt(code: str, delay: float, folder: Path) -> tuple[float, str]:
         line = child.stdout.readline()
         assert line == "ready\n", child.stderr.read()
         time.sleep(delay)
-        start = time.perf_counter()
+        watch = Watch(child.pid)
         child.send_signal(signal.SIGINT)
         line = child.stdout.readline().strip()
-        taken = time.perf_counter() - start
+        taken = watch.taken()
         rest, errors = child.stdout.read(), child.stderr.read()
         status = child.wait()
         assert status == 0, errors
@@ -256,6 +286,41 @@ RUNS = {
             while True:
                 model.build(["cpu:avx2"], verify=False).save("out.pnc")
         again = lambda: pn.load("small.onnx").build()
+    """,
+    "load .pt2": """
+        def work():
+            while True:
+                pn.load("large.pt2")
+        again = lambda: pn.load("small.onnx")
+    """,
+    "load a stream": """
+        def work():
+            while True:
+                pn.load("stream.pt2", stream={"input": 2})
+        again = lambda: pn.load("stream.pt2", stream={"input": 2})
+    """,
+    "build and verify": """
+        model = pn.load("large.onnx")
+        def work():
+            while True:
+                model.build().save("out.pnc")
+        again = lambda: pn.load("small.onnx").build()
+    """,
+    "build of a .pt2": """
+        import torch  # which takes longer, and ends before the signal is heard
+        model = pn.load("stream.pt2")
+        def work():
+            while True:
+                model.build().save("out.pnc")
+        again = lambda: pn.load("small.onnx").build()
+    """,
+    "quantise": """
+        model = pn.load("large.onnx")
+        samples = [{"x": np.full((1, 64), i / 64, np.float32)} for i in range(64)]
+        def work():
+            while True:
+                model.build(quantize=pn.Int8(calibration=samples)).save("out.pnc")
+        again = lambda: pn.load("small.onnx").build(quantize=pn.Int8(calibration=samples))
     """,
     "compare": """
         program = pn.load("large.onnx").build(verify=False)
@@ -300,6 +365,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory, endless: pn.Program) -> Pat
             weights,
         )
         onnx.save(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)]), path / f"{name}.onnx")
+    pn.load(path / "large.onnx").build(verify=False).save(path / "large.pnc")
+    layers = torch.nn.Sequential(*(torch.nn.Linear(16, 16) for _ in range(200))).eval()
+    torch.export.save(torch.export.export(layers, (torch.zeros(1, 16),)), path / "large.pt2")
+    time_axis = torch.export.Dim("t", min=200, max=4096)
+    convolutions = torch.nn.Sequential(*(torch.nn.Conv1d(4, 4, 3) for _ in range(40))).eval()
+    exported = torch.export.export(convolutions, (torch.zeros(1, 4, 300),), dynamic_shapes=({2: time_axis},))
+    torch.export.save(exported, path / "stream.pt2")
     return path
 
 
@@ -370,6 +442,7 @@ def test_a_signal_handler_does_not_wait_for_the_call_that_it_interrupts(tmp_path
 def test_ctrl_c_ends_a_call(name: str, folder: Path) -> None:
     """KeyboardInterrupt within half a second; what was used can be used again; no file that was begun stays."""
     rng = random.Random(f"{test_seed()}/{name}")
+    made = {path.name for path in folder.iterdir()}
     code = textwrap.dedent(RUNS[name]) + textwrap.dedent("""
         ready()
         try:
@@ -385,9 +458,8 @@ def test_ctrl_c_ends_a_call(name: str, folder: Path) -> None:
         assert said == "KeyboardInterrupt again"
         times.append(taken)
     print(f"{name}: {sorted(round(1e3 * t) for t in times)} ms")
-    assert statistics.median(times) < SOON
-    left = {p.name for p in folder.iterdir()} - {"endless.pnc", "sum.pnc", "small.onnx", "large.onnx", "out.pnc"}
-    assert not left
+    assert max(times) < SOON
+    assert not {path.name for path in folder.iterdir()} - made - {"out.pnc"}
     if (folder / "out.pnc").exists():  # the last one that was written whole
         pn.Program.open(folder / "out.pnc")
         (folder / "out.pnc").unlink()
@@ -399,6 +471,9 @@ COMMANDS = {
     "convert": ["convert", "large.onnx", "-o", "made/net.pnc", "--target", "cpu:avx2"],
     "compare": ["compare", "endless.pnc", "--reference", "endless.pnc", "--input", "go=go.npy"],
     "check": ["check", "large.onnx", *["--target", "cpu"] * 50],
+    "inspect": ["inspect", "large.onnx"],
+    "diff": ["diff", "large.pnc", "large.pnc"],
+    "report-device": ["report-device", "-o", "made/device.json"],
 }
 
 
@@ -458,11 +533,13 @@ def test_ctrl_c_ends_a_command(name: str, folder: Path) -> None:
         with child_of(code, folder, TMPDIR=str(temporary)) as child:
             assert child.stdout is not None
             assert child.stdout.readline() == "ready\n"
+            assert child.stderr is not None
             time.sleep(rng.uniform(0.05, 0.6))
-            start = time.perf_counter()
+            watch = Watch(child.pid)
             child.send_signal(signal.SIGINT)
-            _, errors = child.communicate()
-            times.append(time.perf_counter() - start)
+            errors = child.stderr.read()  # to its end, which comes with that of the process
+            times.append(watch.taken())
+            child.wait()
         assert child.returncode == 130, errors
         lines = errors.splitlines()
         assert lines[-1] == "pinnace: interrupted"
@@ -474,7 +551,7 @@ def test_ctrl_c_ends_a_command(name: str, folder: Path) -> None:
         # onnxruntime keeps a number of its own for all its processes, which is not ours to remove.
         assert not [p for p in temporary.iterdir() if p.name != ".ses"]
     print(f"{name}: {sorted(round(1e3 * t) for t in times)} ms until the process had ended")
-    assert statistics.median(times) < SOON
+    assert max(times) < SOON
     (folder / "go.npy").unlink()
     made.rmdir()
     shutil.rmtree(temporary)

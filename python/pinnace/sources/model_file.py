@@ -7,13 +7,12 @@ import contextlib
 import functools
 import io
 import os
-import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pinnace import _core
-from pinnace.files import failures_named, one_line, printable, reason
+from pinnace.files import TemporaryFolder, failures_named, one_line, printable
 from pinnace.sources.base import Source
 from pinnace.torch.other_files import other_files_named
 from pinnace.types import Array
@@ -25,11 +24,11 @@ _BYTES = (bytes, bytearray, memoryview)
 class ModelFile:
     """A file with a model, and what it is called. A temporary copy goes when this object does, or the process ends."""
 
-    def __init__(self, path: str, name: str, is_copy: bool) -> None:
-        """Made by model_file()."""
+    def __init__(self, path: str, name: str, copied_to: TemporaryFolder | None = None) -> None:
+        """Made by model_file(). `copied_to`: where a temporary copy lies."""
         self.path = path
         self.name = name
-        self._is_copy = is_copy
+        self._copied_to = copied_to
 
     @contextlib.contextmanager
     def named(self) -> Iterator[None]:
@@ -40,13 +39,13 @@ class ModelFile:
             with other_files_named(self.path):
                 yield
         except _core.Error as error:
-            if self._is_copy:
+            if self._copied_to:
                 error.args = (str(error).replace(self.path, self.name),)
             raise
 
     def reader(self, source: Source) -> Source:
         """The source, which reads the file, such that its errors name the model; a temporary copy stays with it."""
-        return _Reader(source, self) if self._is_copy else source
+        return _Reader(source, self) if self._copied_to else source
 
 
 class _Reader:
@@ -97,7 +96,7 @@ def model_file(source: Any) -> ModelFile:
     """
     if isinstance(source, (os.PathLike, str)):
         path = os.fsdecode(source)
-        return ModelFile(path, Path(path).name, False)
+        return ModelFile(path, Path(path).name)
     if isinstance(source, _BYTES):
         plain = source if not isinstance(source, memoryview) or source.c_contiguous else bytes(source)
         return _copy("bytes", lambda write: write(plain))
@@ -123,25 +122,11 @@ def model_file(source: Any) -> ModelFile:
 
 
 def _copy(name: str, fill: Callable[[Callable[[Any], Any]], Any]) -> ModelFile:
-    import tempfile  # imports much, as in temporary_folder()
-
-    try:
-        folder = tempfile.mkdtemp(prefix="pinnace-")
-    except OSError as error:
-        raise _core.FileError(f"cannot make a folder for temporary files: {reason(error)}") from error
-    made = ModelFile(str(Path(folder) / "model"), name, True)
-    weakref.finalize(made, _remove, folder, os.getpid())
+    folder = TemporaryFolder()
+    made = ModelFile(os.path.join(folder.path, "model"), name, folder)
     with failures_named(name, "a temporary copy"), open(made.path, "wb") as file:
         fill(file.write)
     return made
-
-
-def _remove(folder: str, process: int) -> None:
-    """By the process that made it: a child that was forked ends without taking its parent's files away."""
-    import shutil
-
-    if os.getpid() == process:
-        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _file_name(file: Any) -> str:
