@@ -11,6 +11,8 @@ other sizes where sizes are open. Without names all packages are done anew; with
 from __future__ import annotations
 
 import argparse
+import datetime
+import importlib.metadata
 import os
 import re
 import subprocess
@@ -213,7 +215,9 @@ def held(path: str, converted: str) -> str:
     inputs += [arrays for arrays in spare if runs(source, arrays)][: FURTHER - len(inputs)]
     if len(inputs) < FURTHER:
         raise SystemExit(f"the source runs on {len(inputs)} of the inputs that were made up")
-    verify_program(program, source, inputs, ["cpu"])
+    facts = verify_program(program, source, inputs, ["cpu"]).metadata
+    if facts.inconclusive:
+        raise SystemExit(str(facts.verified))
     return str(len(set(map(shapes_of, inputs))))
 
 
@@ -241,7 +245,11 @@ def written(rows: list[str]) -> str:
     totals = (
         f"{len(rows) - apart} files: {yes} convert, {equal} of them equal onnxruntime. {apart} need `com.microsoft`."
     )
-    return HEAD.format(packages=len(PACKAGES), further=FURTHER, totals=totals) + "\n".join(rows) + "\n"
+    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
+    day = datetime.datetime.now(datetime.UTC).date()
+    seen = f"Last run {day}, at commit `{commit.strip()}`, with onnxruntime {importlib.metadata.version('onnxruntime')}"
+    head = HEAD.format(packages=len(PACKAGES), further=FURTHER, totals=f"{totals} {seen}.")
+    return head + "\n".join(rows) + "\n"
 
 
 def main() -> int:

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "ops/element.h"
+#include "ops/work.h"
 
 namespace pinnace {
 
@@ -162,7 +163,10 @@ std::optional<std::vector<int64_t>> NodeView::input_ints(int i) const {
   const void* data = input_data(i);
   if (!has_input(i) || !input(i).concrete()) return std::nullopt;
   if (input(i).elements() == 0) return std::vector<int64_t>();  // all of them are known
-  if (!data) return std::nullopt;
+  if (!data) {
+    ContentsWatch::note_unknown();
+    return std::nullopt;
+  }
   std::vector<int64_t> ints(static_cast<size_t>(input(i).elements()));
   for (size_t k = 0; k < ints.size(); ++k) {
     switch (input(i).dtype) {

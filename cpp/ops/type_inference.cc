@@ -27,6 +27,7 @@ void grow(TypeInference& state, size_t values) {
   state.types.resize(values);
   state.data.resize(values);
   state.known.resize(values);
+  state.asks_again.resize(values, false);
 }
 
 /// What stays partly known through the operators that shapes are computed with. `inputs[i]` is empty where nothing is.
@@ -139,7 +140,11 @@ Status infer_one(const Graph& graph, const Node& node, TypeInference& state, con
     std::fill(data.begin(), data.end(), nullptr);
     all_known = false;
   }
+  std::optional<ContentsWatch> asked;
+  asked.emplace();
   PINNACE_ASSIGN(std::vector<TensorType> outputs, infer_node_types(view));
+  for (ValueId id : node.outputs) state.asks_again[id] = asked->unknown();
+  asked.reset();
   int64_t elements = 0, bytes = 0;
   for (const TensorType& type : outputs) {
     all_known &= type.concrete();

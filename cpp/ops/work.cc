@@ -114,6 +114,7 @@ double elements_of_inputs(const NodeView& node) {
 }
 
 thread_local AheadBudget* budget_of_this_thread = nullptr;
+thread_local ContentsWatch* watch_of_this_thread = nullptr;
 
 }  // namespace
 
@@ -156,6 +157,18 @@ bool AheadBudget::spend(double nanoseconds) {
 
 void AheadBudget::allow_constants(int64_t bytes) {
   if (budget_of_this_thread) budget_of_this_thread->left_ += kPerConstantByte * static_cast<double>(bytes);
+}
+
+ContentsWatch::ContentsWatch() : outer_(watch_of_this_thread) {
+  watch_of_this_thread = this;
+}
+
+ContentsWatch::~ContentsWatch() {
+  watch_of_this_thread = outer_;
+}
+
+void ContentsWatch::note_unknown() {
+  if (watch_of_this_thread) watch_of_this_thread->unknown_ = true;
 }
 
 }  // namespace pinnace

@@ -48,4 +48,21 @@ class AheadBudget {
   bool outermost_;
 };
 
+/// What NodeView::input_ints() and input_known() were asked for on this thread while it lives. The innermost counts.
+class ContentsWatch {
+ public:
+  ContentsWatch();
+  ~ContentsWatch();
+  ContentsWatch(const ContentsWatch&) = delete;
+  ContentsWatch& operator=(const ContentsWatch&) = delete;
+
+  /// Contents that nobody knows were among it.
+  bool unknown() const { return unknown_; }
+  static void note_unknown();
+
+ private:
+  bool unknown_ = false;
+  ContentsWatch* outer_;
+};
+
 }  // namespace pinnace

@@ -210,9 +210,11 @@ class UserPackCache final : public PackedStore {
       made += e.target.starts_with(kCpu) && !e.stored ? e.bytes.size() : 0;
     if (made < kLeast) return {};
     auto writing = std::make_shared<Writing>();
+    // With the last of those who have it, whatever fails before the thread runs, or in it: others wait for the end.
+    std::shared_ptr<void> ends(nullptr, [writing](void*) { writing->ended.store(true, std::memory_order_release); });
     writings.lock()->push_back(writing);
     call_at_exit(finish_at_exit);
-    auto thread = Thread::start([held = prepared, writing, identity = *identity]() mutable {
+    auto thread = Thread::start([ends, held = prepared, writing, identity = *identity]() mutable {
       const LogTime time;
       const CancelScope scope({.cancel = &writing->cancel});
       for (auto waited = kPause; waited < kPatience && !writing->hurry; waited += kPause) {
@@ -222,9 +224,8 @@ class UserPackCache final : public PackedStore {
       PINNACE_LOG_DEBUG("packed weights are ", written.ok() ? "" : "not ", "kept in the user's cache folder, in ",
                         time.text(), written.ok() ? "" : ": ", written.message());
       held.reset();
-      writing->ended.store(true, std::memory_order_release);
+      ends.reset();
     });
-    if (!thread) writing->ended = true;
     PINNACE_TRY(thread.status());
     thread->detach();
     return {};

@@ -251,6 +251,20 @@ Status GraphRunner::run(Instance& instance, std::span<const TensorView> inputs, 
   return {};
 }
 
+namespace {
+
+/// What was planned with holds: memory, and the nodes that read the value.
+bool is_within(const TensorType& made, const TensorType& planned) {
+  bool within = made.dtype == planned.dtype && made.rank() == planned.rank();
+  for (size_t d = 0; within && d < made.shape.size(); ++d) {
+    const Dim &now = made.shape[d], &then = planned.shape[d];
+    within = then.known() ? now.size == then.size : then.max < 0 || now.size <= then.max;
+  }
+  return within;
+}
+
+}  // namespace
+
 Status GraphRunner::run_dynamic(Instance& instance, size_t s, const RunContext& context, int set) {
   const Step& step = instance.plan->steps[s];
   Instance::StepState& state = instance.steps[s];
@@ -273,6 +287,8 @@ Status GraphRunner::run_dynamic(Instance& instance, size_t s, const RunContext& 
   for (size_t i = 0; i < made.size(); ++i) {
     const ValueId id = node.outputs[i];
     if (!made[i].concrete()) return view.error("its size ", made[i], " is still open with all inputs there");
+    const TensorType& planned = instance.plan->type_inference.types[id];
+    if (!is_within(made[i], planned)) return view.error("its type ", made[i], " is not within ", planned);
     PINNACE_ASSIGN(std::byte * to, place(instance, id, made[i].bytes(), set));
     key.push_back(made[i]);
     instance.actual[id] = std::move(made[i]);

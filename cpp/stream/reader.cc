@@ -29,7 +29,8 @@ std::optional<std::vector<int64_t>> StreamReader::ints(const Node& node, size_t 
 std::optional<double> StreamReader::number(const Node& node, size_t i) const {
   if (!has(node, i)) return std::nullopt;
   const Value& v = graph.value(node.inputs[i]);
-  if (!v.constant || v.type.elements() != 1 || v.type.quantized() || dtype_bits(v.type.dtype) < 8) return std::nullopt;
+  if (!v.constant || v.type.elements() != 1 || v.type.quantized() || !(dtypes(v.type.dtype) & kAny))
+    return std::nullopt;
   return visit(v.type.dtype, [&](auto zero) {
     return static_cast<double>(widen(*reinterpret_cast<const decltype(zero)*>(v.constant->data())));
   });

@@ -58,6 +58,9 @@ Node& StreamWriter::copy(const Node& node) {
 
 Result<ValueId> StreamWriter::constant(const std::string& name, TensorType type,
                                        const std::function<double(int64_t)>& element) {
+  if (!(dtypes(type.dtype) & kAny)) {
+    return cannot_stream("values of this type cannot be kept", std::string(dtype_name(type.dtype)));
+  }
   PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "a constant of a stream"));
   visit(type.dtype, [&](auto zero) {
     using T = decltype(zero);
@@ -87,6 +90,9 @@ Result<ValueId> StreamWriter::state(const std::string& name, TensorType type,
                          to_string(type.shape));
   }
   if (type.quantized()) return cannot_stream("states of quantised values are not supported");
+  if (!(dtypes(type.dtype) & kAny)) {
+    return cannot_stream("values of this type cannot be kept", std::string(dtype_name(type.dtype)));
+  }
   PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "a state of a stream"));
   visit(type.dtype, [&](auto zero) {
     using T = decltype(zero);

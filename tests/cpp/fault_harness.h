@@ -25,9 +25,10 @@ enum class Fault : uint8_t {
   kAllocation,         ///< one of operator new, malloc, calloc, realloc, aligned_alloc and posix_memalign gives nothing
   kNoMoreAllocations,  ///< and all after it as well
   kLibraryAllocation,  ///< one that protobuf, libzip or simdjson asks for by itself
-  kFile,               ///< open, read, write, map, flush, rename, describe, close, duplicate
-  kThread,             ///< pthread_create
-  kDevice,             ///< a call that device_call_fails() is asked about
+  kFile,          ///< open, read, write, map, flush, rename, list, describe, close, duplicate, remove, follow links
+  kThread,        ///< pthread_create
+  kDevice,        ///< a call that device_call_fails() is asked about: the device is lost
+  kDeviceMemory,  ///< the same: the device has no memory left
 };
 const char* fault_name(Fault fault);
 
@@ -43,8 +44,8 @@ struct FaultScope {
   static bool fired();
 };
 
-/// For devices that tests pretend: true if this call is to fail.
-bool device_call_fails();
+/// For devices that tests pretend: kDevice or kDeviceMemory if this call is to fail so, else kNone.
+Fault device_call_fails();
 /// Blocks of memory that are held now, by whomever.
 int64_t live_blocks();
 /// For operator new: true if this allocation is to fail, that code at `caller` asked for.
@@ -59,6 +60,8 @@ struct FaultScenario {
   std::function<Status()> call;                     ///< nothing but the public call: what it allocates may fail
   std::function<std::string(const Status&)> after;  ///< what is wrong afterwards; after a failure the call works again
   std::function<void()> end;                        ///< frees everything that was made since `before`
+  /// The kinds of failure for which the call has places; a run of one of these that met none has shown nothing.
+  std::vector<Fault> meets = {Fault::kAllocation, Fault::kNoMoreAllocations};
   /// What a failure may be told as, beside kOutOfMemory for memory and threads and kFile for files.
   std::vector<Code> codes = {};
   const char* library = nullptr;  ///< see FaultScope
@@ -67,9 +70,8 @@ struct FaultScenario {
 
 /// Runs the scenario with every failure of this kind (PINNACE_TEST_ALL=1), else with a seeded few of them, and says
 /// with gtest what went wrong: a code that does not say why, an object that does not work again, memory that is not
-/// given back. Prints a row: scenario, kind, places, failures made, of these told, survived, seconds.
-///
-/// Returns the number of places; 0 where the call does nothing of this kind, so that nothing was tried.
-int64_t fail_everywhere(const FaultScenario& scenario, Fault fault);
+/// given back, a kind that it meets and that found no place. Prints a row: scenario, kind, places, failures made, of
+/// these told, survived, seconds; none where the call has no place for this kind.
+void fail_everywhere(const FaultScenario& scenario, Fault fault);
 
 }  // namespace pinnace::testing

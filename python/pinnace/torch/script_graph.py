@@ -99,8 +99,13 @@ def read_script(module: Any, parts: Iterator[Any]) -> Script:
 
 
 def source_place(node: Any) -> Place:
-    """Of a node: the innermost frame outside torch."""
-    text = node.sourceRange()
+    """Of a node: the innermost frame outside torch; nowhere, if what the file says of it is damaged: torch reads that
+    only now, and it decides nothing.
+    """
+    try:
+        text = node.sourceRange()
+    except (RuntimeError, UnicodeDecodeError):
+        return Place("", 0)
     frames = re.findall(r'^\s*(?:Serialized\s+)?File "([^"\n]+)", line (\d+)', text, re.MULTILINE)
     frames = frames or re.findall(r"^(\S.*)\((\d+)\): ", text, re.MULTILINE)
     own = [f for f in frames if "/torch/" not in f[0]] or frames

@@ -65,7 +65,8 @@ def verify_program(
                        does not move with the input, is empty or has no finite value, or no target could be tried.
     verified.<target>  "yes: …" with the largest difference and how many nodes ran there, or "no: …": it cannot run
                        here, or no node did. Where no target can run here, "cpu" is tried beside them.
-    verified.second    "yes" or "no: …" for the second input; absent where there are no inputs.
+    verified.second    "yes", with the inputs that it could not change, or "no: …" for the second input; absent where
+                       there are no inputs.
     verified.sizes     "yes: …" or "no: …" for the other sizes; absent where none are open or the examples have several.
     verified.paths     branches and loops that never ran; absent where all did.
     verified.tolerance the bounds that were given in place of the stated ones; absent where none were.
@@ -177,7 +178,10 @@ class Verification:
         if not self.sizes:
             self.sizes = self._at_other_sizes(session, target) or "-"
         facts |= {"verified.sizes": self.sizes} if self.sizes != "-" else {}
-        facts |= {"verified.second": self.second} if self.second else {}
+        same = ", ".join(self._same_in_all_calls()) if self.second == "yes" else ""
+        facts |= (
+            {"verified.second": f"{self.second}; unchanged: {same}" if same else self.second} if self.second else {}
+        )
         return facts | ({"verified.paths": never} if (never := self.unseen.named()) else {})
 
     def referred(self) -> list[ReferenceRun]:
@@ -210,6 +214,12 @@ class Verification:
             self.second = f"no: the source refuses it: {refused}" if refused else "no: no other values are known"
             self.second = self.second if self.program.inputs else ""
         self.references += [ReferenceRun(self.source, [e], self._nudge()) for e in self.examples[1:]]
+
+    def _same_in_all_calls(self) -> list[str]:
+        """Inputs, by name, that had the same contents in all calls of the source."""
+        steps = [inputs for reference in self.references for inputs in reference.steps]
+        seen = [{(inputs[place].shape, inputs[place].tobytes()) for inputs in steps} for place in range(len(steps[0]))]
+        return [name for name, contents in zip(self.program.inputs, seen, strict=True) if len(contents) == 1]
 
     def _nudge(self) -> float:
         return NUDGE if any(self.flow.origins(name).roundings for name in self.outputs) else 0.0
@@ -375,7 +385,9 @@ class Verification:
 
     def doubts(self) -> list[str]:
         """Why equal outputs prove nothing; empty where they do prove something."""
-        return doubts_of(self.seen())
+        known = self.references[0].ran.states
+        alone = [name for name in self.program.states if known and name not in known]
+        return doubts_of(self.seen()) + [f"state {name!r} has none of its name in the source" for name in alone]
 
     def seen(self) -> dict[str, Seen]:
         """Of each output, what the source gave in all calls so far."""

@@ -33,6 +33,17 @@ TEST(PassCheck, BoundsKnowTheTypesThatAreComputedIn) {
   }
 }
 
+TEST(PassCheck, InputsOfTypesThatAreOnlyStoredAreMadeInTheirSize) {
+  for (const char* type : {"f8e4m3fn", "f8e5m2fnuz", "f8e8m0", "i4", "u4", "i2"}) {
+    auto graph = parse(str_cat("graph \"g\" { input %x : ", type, "[100000] %a : ", type,
+                               "[100000] = identity(%x) %y : ", type, "[100000] = identity(%a) output \"y\" %y }"));
+    ASSERT_TRUE(graph.ok() && update_types(*graph).ok()) << type;
+    const auto passed = run_passes(*graph, {}, {.disabled = {}, .check = true});
+    ASSERT_TRUE(passed.ok()) << type << ": " << passed.status().message();
+    EXPECT_LT(graph->nodes.size(), 2u) << type;
+  }
+}
+
 TEST(PassCheck, WeightsThatAreOnlyStoredCoarselyLoosenNothing) {
   const auto bound = [](std::string_view body) {
     auto graph =
