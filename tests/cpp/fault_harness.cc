@@ -233,12 +233,14 @@ void* pinnace::testing::plain_allocate(size_t bytes, size_t alignment, const voi
 #else
 using pinnace::testing::Fault;
 
-extern "C" {
+extern "C" {  // glibc's names
+// NOLINTBEGIN(bugprone-reserved-identifier)
 void* __libc_malloc(size_t);
 void* __libc_calloc(size_t, size_t);
 void* __libc_realloc(void*, size_t);
 void* __libc_memalign(size_t, size_t);
 void __libc_free(void*);
+// NOLINTEND(bugprone-reserved-identifier)
 }
 
 #define TAKEN_OVER extern "C" __attribute__((visibility("default"), noinline))

@@ -90,6 +90,8 @@ FailingVulkan::~FailingVulkan() {
 
 }  // namespace pinnace::testing
 
+// The names that the linker makes of dlsym with --wrap.
+// NOLINTBEGIN(bugprone-reserved-identifier)
 extern "C" void* __real_dlsym(void* library, const char* name);
 extern "C" void* __wrap_dlsym(void* library, const char* name) {
   using namespace pinnace::testing;
@@ -98,3 +100,4 @@ extern "C" void* __wrap_dlsym(void* library, const char* name) {
   loader = reinterpret_cast<PFN_vkGetInstanceProcAddr>(found);
   return reinterpret_cast<void*>(&of_instance);
 }
+// NOLINTEND(bugprone-reserved-identifier)

@@ -55,7 +55,8 @@ std::string onnx_model(bool external) {
   };
   typed(*graph.add_input(), "x", 4);
   typed(*graph.add_output(), "y", 2);
-  const auto constant = [&](const char* name, std::vector<int64_t> dims, std::vector<float> values) -> auto& {
+  const auto constant = [&](const char* name, const std::vector<int64_t>& dims,
+                            const std::vector<float>& values) -> auto& {
     auto& t = *graph.add_initializer();
     t.set_name(name);
     t.set_data_type(proto::TensorProto::FLOAT);
@@ -74,7 +75,7 @@ std::string onnx_model(bool external) {
       entry.set_value(value);
     }
   }
-  const auto node = [&](const char* op, std::vector<const char*> inputs, const char* output) {
+  const auto node = [&](const char* op, const std::vector<const char*>& inputs, const char* output) {
     auto& n = *graph.add_node();
     n.set_op_type(op);
     for (const char* input : inputs) n.add_input(input);

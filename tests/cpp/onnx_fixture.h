@@ -50,7 +50,8 @@ class OnnxTest : public ::testing::Test {
   }
 
   /// A dimension below 0 has the name "s<n>".
-  static void set_type(proto::ValueInfoProto& value, const std::string& name, int type, std::vector<int64_t> dims) {
+  static void set_type(proto::ValueInfoProto& value, const std::string& name, int type,
+                       const std::vector<int64_t>& dims) {
     value.set_name(name);
     auto& tensor = *value.mutable_type()->mutable_tensor_type();
     tensor.set_elem_type(type);
@@ -60,8 +61,8 @@ class OnnxTest : public ::testing::Test {
       d < 0 ? dim.set_dim_param(str_cat("s", -d)) : dim.set_dim_value(d);
     }
   }
-  void add_input(const std::string& name, std::vector<int64_t> dims, int type = proto::TensorProto::FLOAT) {
-    set_type(*graph().add_input(), name, type, std::move(dims));
+  void add_input(const std::string& name, const std::vector<int64_t>& dims, int type = proto::TensorProto::FLOAT) {
+    set_type(*graph().add_input(), name, type, dims);
   }
   void add_output(const std::string& name) { graph().add_output()->set_name(name); }
   static proto::NodeProto& add_node(proto::GraphProto& to, const std::string& op, std::vector<std::string> inputs,
@@ -75,7 +76,7 @@ class OnnxTest : public ::testing::Test {
     for (auto& name : outputs) node.add_output(std::move(name));
     return node;
   }
-  proto::TensorProto& add_floats(const std::string& name, std::vector<int64_t> dims, std::vector<float> values) {
+  proto::TensorProto& add_floats(const std::string& name, const std::vector<int64_t>& dims, std::vector<float> values) {
     auto& t = *graph().add_initializer();
     t.set_name(name);
     t.set_data_type(proto::TensorProto::FLOAT);
@@ -116,7 +117,8 @@ class OnnxTest : public ::testing::Test {
     return ops;
   }
   /// The only output, of type f32, for f32 inputs.
-  static std::vector<float> run(const Graph& graph, std::vector<std::vector<float>> inputs, std::vector<Shape> shapes) {
+  static std::vector<float> run(const Graph& graph, std::vector<std::vector<float>> inputs,
+                                const std::vector<Shape>& shapes) {
     std::vector<TensorType> types;
     for (const Shape& shape : shapes) types.push_back({DType::kF32, shape, nullptr});
     std::vector<TensorView> views;
