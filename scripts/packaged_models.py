@@ -237,18 +237,20 @@ def runs(source: Source, arrays: Mapping[str, np.ndarray[Any, Any]]) -> bool:
     return True
 
 
-def written(rows: list[str]) -> str:
-    """The page."""
+def written(rows: list[str], whole: bool) -> str:
+    """The page. whole: all rows are of this run, whose day and commit it then says."""
     cells = [[c.strip() for c in r.strip("|").split(" | ")] for r in rows]
     apart = sum(c[2] == "com.microsoft" for c in cells)
     yes, equal = sum(c[2] == "yes" for c in cells), sum(c[3] == "yes" for c in cells)
     totals = (
         f"{len(rows) - apart} files: {yes} convert, {equal} of them equal onnxruntime. {apart} need `com.microsoft`."
     )
-    commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
-    day = datetime.datetime.now(datetime.UTC).date()
-    seen = f"Last run {day}, at commit `{commit.strip()}`, with onnxruntime {importlib.metadata.version('onnxruntime')}"
-    head = HEAD.format(packages=len(PACKAGES), further=FURTHER, totals=f"{totals} {seen}.")
+    if whole:
+        describe = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
+        commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
+        day, version = datetime.datetime.now(datetime.UTC).date(), importlib.metadata.version("onnxruntime")
+        totals += f" Run {day} at commit `{commit}`, with onnxruntime {version}."
+    head = HEAD.format(packages=len(PACKAGES), further=FURTHER, totals=totals)
     return head + "\n".join(rows) + "\n"
 
 
@@ -270,7 +272,9 @@ def main() -> int:
         known = [line for line in known if not line.startswith(f"| {package} |")] + fresh
         order = list(PACKAGES)
         known.sort(key=lambda line: order.index(line.split("|")[1].strip()))
-        PAGE.write_text(written(known))
+        PAGE.write_text(written(known, whole=False))
+    if not options.packages:
+        PAGE.write_text(written(known, whole=True))
     return 0
 
 

@@ -164,7 +164,7 @@ std::optional<std::vector<int64_t>> NodeView::input_ints(int i) const {
   if (!has_input(i) || !input(i).concrete()) return std::nullopt;
   if (input(i).elements() == 0) return std::vector<int64_t>();  // all of them are known
   if (!data) {
-    ContentsWatch::note_unknown();
+    if (dtypes(input(i).dtype) & (kInts | kBool)) ContentsWatch::note_unknown();
     return std::nullopt;
   }
   std::vector<int64_t> ints(static_cast<size_t>(input(i).elements()));

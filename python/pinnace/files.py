@@ -79,7 +79,7 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
             short = os.fsencode(name)[:200].decode("utf-8", "ignore")
             temporary = os.path.join(folder or ".", f".{short}.{secrets.token_hex(8)}.tmp")
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
-            file = os.fdopen(os.open(temporary, flags, 0o666), "w+b")
+            file = _opened(os.open(temporary, flags, 0o666))
         except (OSError, ValueError) as error:
             raise _core.FileError(f"cannot write {_quoted(path)}: {reason(error)}") from error
         with file:
@@ -96,6 +96,15 @@ def replaced(path: Path) -> Iterator[IO[bytes]]:
             raise
         raise _core.FileError(f"cannot write {_quoted(path)}: {reason(system)}") from error
     _flush_folder(folder or ".")
+
+
+def _opened(descriptor: int) -> IO[bytes]:
+    try:
+        return os.fdopen(descriptor, "w+b")
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
+        raise
 
 
 def _of_system(error: BaseException | None) -> OSError | None:
@@ -134,9 +143,9 @@ class TemporaryFolder:
 
     def __init__(self) -> None:
         """FileError: none can be made."""
+        self.path = ""
         import tempfile  # imports much, and running a program takes no temporary file
 
-        self.path = ""
         try:
             self.path = os.path.join(tempfile.gettempdir(), f"pinnace-{secrets.token_hex(8)}")
             _temporary_folders[self.path] = os.getpid()

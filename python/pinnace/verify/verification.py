@@ -218,8 +218,11 @@ class Verification:
     def _same_in_all_calls(self) -> list[str]:
         """Inputs, by name, that had the same contents in all calls of the source."""
         steps = [inputs for reference in self.references for inputs in reference.steps]
-        seen = [{(inputs[place].shape, inputs[place].tobytes()) for inputs in steps} for place in range(len(steps[0]))]
-        return [name for name, contents in zip(self.program.inputs, seen, strict=True) if len(contents) == 1]
+        return [
+            name
+            for place, name in enumerate(self.program.inputs)
+            if all(_same_bytes(inputs[place], steps[0][place]) for inputs in steps)
+        ]
 
     def _nudge(self) -> float:
         return NUDGE if any(self.flow.origins(name).roundings for name in self.outputs) else 0.0
@@ -501,6 +504,13 @@ def doubts_of(seen: Mapping[str, Seen]) -> list[str]:
     first = [empty.get(name) or infinite[name] for name in seen if name in empty or name in infinite]
     still = [name for name, s in seen.items() if s.moves and s.same and name not in empty and name not in infinite]
     return first + [f"output {name!r} does not move with the input" for name in still]
+
+
+def _same_bytes(a: Array, b: Array) -> bool:
+    if a is b:
+        return True
+    raw, other = (np.ascontiguousarray(x).reshape(-1).view(np.uint8) for x in (a, b))
+    return a.dtype == b.dtype and a.shape == b.shape and np.array_equal(raw, other)
 
 
 def _identity(inputs: Sequence[Array]) -> tuple[int, ...]:
