@@ -36,6 +36,8 @@ COPIED = (
     "bindings",
     "cmake",
     "CMakeLists.txt",
+    "scripts/sanitized.sh",
+    "tests/rule_trees.py",
     "tests/rules_test.py",
 )
 
