@@ -143,7 +143,7 @@ Status infer_one(const Graph& graph, const Node& node, TypeInference& state, con
   std::optional<ContentsWatch> asked;
   asked.emplace();
   PINNACE_ASSIGN(std::vector<TensorType> outputs, infer_node_types(view));
-  for (ValueId id : node.outputs) state.asks_again[id] = asked->unknown();
+  for (ValueId id : node.outputs) state.asks_again[id] = ContentsWatch::unknown();
   asked.reset();
   int64_t elements = 0, bytes = 0;
   for (const TensorType& type : outputs) {

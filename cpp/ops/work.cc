@@ -114,7 +114,6 @@ double elements_of_inputs(const NodeView& node) {
 }
 
 thread_local AheadBudget* budget_of_this_thread = nullptr;
-thread_local ContentsWatch* watch_of_this_thread = nullptr;
 
 }  // namespace
 
@@ -159,16 +158,20 @@ void AheadBudget::allow_constants(int64_t bytes) {
   if (budget_of_this_thread) budget_of_this_thread->left_ += kPerConstantByte * static_cast<double>(bytes);
 }
 
-ContentsWatch::ContentsWatch() : outer_(watch_of_this_thread) {
-  watch_of_this_thread = this;
+ContentsWatch::ContentsWatch() : outer_(unknown()) {
+  if (budget_of_this_thread) budget_of_this_thread->asked_for_unknown_ = false;
 }
 
 ContentsWatch::~ContentsWatch() {
-  watch_of_this_thread = outer_;
+  if (budget_of_this_thread) budget_of_this_thread->asked_for_unknown_ = outer_;
+}
+
+bool ContentsWatch::unknown() {
+  return budget_of_this_thread && budget_of_this_thread->asked_for_unknown_;
 }
 
 void ContentsWatch::note_unknown() {
-  if (watch_of_this_thread) watch_of_this_thread->unknown_ = true;
+  if (budget_of_this_thread) budget_of_this_thread->asked_for_unknown_ = true;
 }
 
 }  // namespace pinnace

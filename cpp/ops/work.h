@@ -44,11 +44,14 @@ class AheadBudget {
   static constexpr double kPerConstantByte = 100;
 
  private:
+  friend class ContentsWatch;
   double left_ = kNanoseconds;
   bool outermost_;
+  bool asked_for_unknown_ = false;  ///< of the outermost: since the innermost ContentsWatch began
 };
 
-/// What NodeView::input_ints() and input_known() were asked for on this thread while it lives. The innermost counts.
+/// What NodeView::input_ints() and input_known() are asked for on this thread while it lives; the innermost counts, and
+/// only inside of an AheadBudget, which keeps it: memory of threads is scarce where libraries are loaded late.
 class ContentsWatch {
  public:
   ContentsWatch();
@@ -57,12 +60,11 @@ class ContentsWatch {
   ContentsWatch& operator=(const ContentsWatch&) = delete;
 
   /// Contents that nobody knows were among it.
-  bool unknown() const { return unknown_; }
+  static bool unknown();
   static void note_unknown();
 
  private:
-  bool unknown_ = false;
-  ContentsWatch* outer_;
+  bool outer_;
 };
 
 }  // namespace pinnace
