@@ -32,7 +32,7 @@ suppressions=$root/tests/sanitizers/$preset.supp
 # these must pass at least one test. rules_test.py holds that no file of tests that starts threads is left out; those of
 # failures and of GPUs are not here: the sanitizer has the functions that are to fail, and the GPU drivers are hidden.
 thread_tests=(
-  'ThreadPool*' 'StepTeam*' 'ReferenceThreads*' 'Session*' 'SessionThreads*' 'Process*' 'PerProcess*' 'Thread.*'
+  'ThreadPool*' 'StepTeam*' 'ReferenceThreads*' 'Session*' 'Process*' 'PerProcess*' 'Thread.*'
   'Cancel.*' '*CancelInside*' '*LooksInside*' 'WorkMutex*' 'PackedConstants*' 'PackCaches*' 'CpuPayload*'
   'ChangingFile*' 'DeviceSearches*' 'MeasuredChoice*' 'MeasuredTimes*' 'Log.*' 'HostLog*'
   'Nnapi*Lifetimes*' 'NnapiDeadline*' 'NnapiBadStates*' 'NnapiCache*' 'NnapiTestBed*'

@@ -76,7 +76,7 @@ Result<Partition> partition(const PlanRequest& request, const TypeInference& typ
       }
       for (ValueId id : node.outputs) {
         declared.push_back(&graph.value(id).type);
-        dynamic |= !type_inference.types[id].concrete() || (op->reference && type_inference.asks_again[id]);
+        dynamic |= !type_inference.types[id].concrete() || type_inference.asks_again[id];
       }
       NodeView view(node, *op, types, data, declared);
       view.set_ops(&request.ops);

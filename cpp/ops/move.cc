@@ -184,11 +184,16 @@ std::optional<std::vector<int64_t>> known_ints(const NodeView& node, int i) {
   return all;
 }
 
-Result<KnownInt> known_scalar(const NodeView& node, int i) {
+Status check_one_number(const NodeView& node, int i) {
   const TensorType& type = node.input(i);
   if (type.rank() > 1 || (type.rank() == 1 && type.shape[0].known() && type.shape[0].size != 1)) {
     return node.error("input ", i, " must be one number, is ", type);
   }
+  return {};
+}
+
+Result<KnownInt> known_scalar(const NodeView& node, int i) {
+  PINNACE_TRY(check_one_number(node, i));
   const auto known = node.input_known(i);
   return known && known->size() == 1 ? (*known)[0] : KnownInt{};
 }

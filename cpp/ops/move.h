@@ -120,7 +120,9 @@ std::optional<Dim> dim_merge(const Dim& a, const Dim& b);
 
 /// Elements of integer input i where every one is known, be it as data or from shapes.
 std::optional<std::vector<int64_t>> known_ints(const NodeView& node, int i);
-/// The one element of integer input i, [] or [1], as far as it is known. Another shape is an error.
+/// The error, if input i is neither [] nor [1]. For rules that no contents of it matter to.
+Status check_one_number(const NodeView& node, int i);
+/// The one element of integer input i, as far as it is known; the same error.
 Result<KnownInt> known_scalar(const NodeView& node, int i);
 /// The most dimensions that the length of a vector may give a tensor.
 inline constexpr int64_t kMostDimensions = 64;

@@ -157,7 +157,7 @@ Result<TensorType> non_max_suppression_type(const NodeView& node) {
   const void* data[5] = {};
   for (int i = kMost; i <= kScore; ++i) {
     if (!node.has_input(i)) continue;
-    PINNACE_TRY(known_scalar(node, i).status());
+    PINNACE_TRY(check_one_number(node, i));
     data[i] = node.input_data(i);
     all_known &= data[i] != nullptr;
   }

@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "ops/element.h"
-#include "ops/work.h"
 
 namespace pinnace {
 
@@ -164,7 +163,7 @@ std::optional<std::vector<int64_t>> NodeView::input_ints(int i) const {
   if (!has_input(i) || !input(i).concrete()) return std::nullopt;
   if (input(i).elements() == 0) return std::vector<int64_t>();  // all of them are known
   if (!data) {
-    if (dtypes(input(i).dtype) & (kInts | kBool)) ContentsWatch::note_unknown();
+    asked_for_unknown_ints_ |= (dtypes(input(i).dtype) & (kInts | kBool)) != 0;
     return std::nullopt;
   }
   std::vector<int64_t> ints(static_cast<size_t>(input(i).elements()));

@@ -186,6 +186,8 @@ class NodeView {
   /// What is known of each element of an integer input of known size: as input_ints where that has a value, else
   /// partial knowledge, else nothing.
   std::optional<std::vector<KnownInt>> input_known(int i) const;
+  /// True once either of the two was asked for contents that are not known. Rules are asked by one thread.
+  bool asked_for_unknown_ints() const { return asked_for_unknown_ints_; }
 
   // Attributes: the node's, else the default of the schema. The kind is asserted: check_node() has run.
   int64_t attr_int(std::string_view name) const;
@@ -221,6 +223,7 @@ class NodeView {
   std::span<const std::vector<KnownInt>* const> known_;
   const OpTable* ops_ = nullptr;
   Threads threads_;
+  mutable bool asked_for_unknown_ints_ = false;
 };
 
 /// Type of the only output. Inputs' arity and element types and the attributes' kinds were checked against the schema.

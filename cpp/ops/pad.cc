@@ -11,7 +11,6 @@
 #include <algorithm>
 
 #include "ops/move.h"
-#include "ops/work.h"
 
 namespace pinnace {
 namespace {
@@ -55,10 +54,7 @@ Result<TensorType> pad_type(const NodeView& node) {
   if (length.size > 2 * most_axes(x)) {
     return node.error("pads has ", length.size, " elements, which is more than two for each axis of ", x);
   }
-  if (node.has_input(2)) {
-    const ContentsWatch apart;  // which number it is decides no size
-    PINNACE_TRY(known_scalar(node, 2).status());
-  }
+  if (node.has_input(2)) PINNACE_TRY(check_one_number(node, 2));
   std::vector<int64_t> axes = all_axes(x.rank());
   if (node.has_input(3)) {
     PINNACE_TRY(vector_length(node, 3, false).status());

@@ -5,17 +5,13 @@
 //   y      as x; quantised: zeros are the zero point
 // NaN keeps its bits. Source: ONNX Trilu, opset 14.
 #include "ops/move.h"
-#include "ops/work.h"
 
 namespace pinnace {
 namespace {
 Result<TensorType> trilu_type(const NodeView& node) {
   const TensorType& x = node.input(0);
   if (x.rank() < 2) return node.error("x must have two dimensions or more, is ", x);
-  if (node.has_input(1)) {
-    const ContentsWatch apart;  // which number it is decides no size
-    PINNACE_TRY(known_scalar(node, 1).status());
-  }
+  if (node.has_input(1)) PINNACE_TRY(check_one_number(node, 1));
   PINNACE_TRY(moved_quantization(node, 0).status());
   return x;
 }

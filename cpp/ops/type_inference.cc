@@ -140,11 +140,10 @@ Status infer_one(const Graph& graph, const Node& node, TypeInference& state, con
     std::fill(data.begin(), data.end(), nullptr);
     all_known = false;
   }
-  std::optional<ContentsWatch> asked;
-  asked.emplace();
   PINNACE_ASSIGN(std::vector<TensorType> outputs, infer_node_types(view));
-  for (ValueId id : node.outputs) state.asks_again[id] = ContentsWatch::unknown();
-  asked.reset();
+  // Control flow asks for the nodes of its graphs, which do so themselves when they are planned.
+  const bool again = op->reference && view.asked_for_unknown_ints();
+  for (ValueId id : node.outputs) state.asks_again[id] = again;
   int64_t elements = 0, bytes = 0;
   for (const TensorType& type : outputs) {
     all_known &= type.concrete();

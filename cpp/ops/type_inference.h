@@ -36,7 +36,7 @@ struct TypeInference {
   /// True for nodes all of whose outputs have data: they need not run.
   std::vector<bool> computed;
   /// True for values whose rule asked for integers that are not known yet: it has to be asked again when they are, even
-  /// if the type is concrete, for these integers may not fit the inputs.
+  /// if the type is concrete, because these integers may not fit the inputs.
   std::vector<bool> asks_again;
   int64_t computed_bytes = 0;  ///< of what was computed ahead so far
 };

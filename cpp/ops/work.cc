@@ -158,20 +158,4 @@ void AheadBudget::allow_constants(int64_t bytes) {
   if (budget_of_this_thread) budget_of_this_thread->left_ += kPerConstantByte * static_cast<double>(bytes);
 }
 
-ContentsWatch::ContentsWatch() : outer_(unknown()) {
-  if (budget_of_this_thread) budget_of_this_thread->asked_for_unknown_ = false;
-}
-
-ContentsWatch::~ContentsWatch() {
-  if (budget_of_this_thread) budget_of_this_thread->asked_for_unknown_ = outer_;
-}
-
-bool ContentsWatch::unknown() {
-  return budget_of_this_thread && budget_of_this_thread->asked_for_unknown_;
-}
-
-void ContentsWatch::note_unknown() {
-  if (budget_of_this_thread) budget_of_this_thread->asked_for_unknown_ = true;
-}
-
 }  // namespace pinnace

@@ -44,27 +44,8 @@ class AheadBudget {
   static constexpr double kPerConstantByte = 100;
 
  private:
-  friend class ContentsWatch;
   double left_ = kNanoseconds;
   bool outermost_;
-  bool asked_for_unknown_ = false;  ///< of the outermost: since the innermost ContentsWatch began
-};
-
-/// What NodeView::input_ints() and input_known() are asked for on this thread while it lives; the innermost counts, and
-/// only inside of an AheadBudget, which keeps it: memory of threads is scarce where libraries are loaded late.
-class ContentsWatch {
- public:
-  ContentsWatch();
-  ~ContentsWatch();
-  ContentsWatch(const ContentsWatch&) = delete;
-  ContentsWatch& operator=(const ContentsWatch&) = delete;
-
-  /// Contents that nobody knows were among it.
-  static bool unknown();
-  static void note_unknown();
-
- private:
-  bool outer_;
 };
 
 }  // namespace pinnace

@@ -253,7 +253,7 @@ Status GraphRunner::run(Instance& instance, std::span<const TensorView> inputs, 
 
 namespace {
 
-/// What was planned with holds: memory, and the nodes that read the value.
+/// Of the sizes that the plan counts on, for memory and for the nodes that read the value.
 bool is_within(const TensorType& made, const TensorType& planned) {
   bool within = made.dtype == planned.dtype && made.rank() == planned.rank();
   for (size_t d = 0; within && d < made.shape.size(); ++d) {

@@ -191,6 +191,12 @@ const char* fault_name(Fault fault) {
   return kNames[static_cast<int>(fault)];
 }
 
+std::string fault_test_name(Fault fault) {
+  std::string name = fault_name(fault);
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
+}
+
 FaultScope::FaultScope(Fault fault, int64_t nth, const char* library) {
   wanted_library = library;
   range_count = 0;

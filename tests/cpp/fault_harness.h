@@ -31,6 +31,9 @@ enum class Fault : uint8_t {
   kDeviceMemory,  ///< the same: the device has no memory left
 };
 const char* fault_name(Fault fault);
+/// Of a test with a fault as its parameter: its name, with "_" for spaces.
+std::string fault_test_name(Fault fault);
+inline constexpr auto kFaultTestName = [](const auto& info) { return fault_test_name(info.param); };
 
 /// Whose code may meet failures: everything of ours, or only what lies in this library (a part of its file's name).
 struct FaultScope {

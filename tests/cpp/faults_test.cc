@@ -6,7 +6,6 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cstring>
 #include <fstream>
 #include <iterator>
@@ -133,8 +132,7 @@ struct Net {
   }
 };
 
-constexpr Fault kA = Fault::kAllocation, kN = Fault::kNoMoreAllocations, kF = Fault::kFile, kT = Fault::kThread,
-                kD = Fault::kDevice, kM = Fault::kDeviceMemory;
+using enum Fault;
 
 class Faults : public ::testing::TestWithParam<Fault> {
  protected:
@@ -161,7 +159,9 @@ TEST_P(Faults, OpenAndRead) {
     return result.status();
   };
   const auto close = [&] { opened.reset(); };
-  fail_everywhere({"open .pnc", [] {}, [&] { return open(Verify::kFull); }, again, close, {kA, kN, kF}}, GetParam());
+  fail_everywhere(
+      {"open .pnc", [] {}, [&] { return open(Verify::kFull); }, again, close, {kAllocation, kNoMoreAllocations, kFile}},
+      GetParam());
   const auto bytes = small.bytes();
   fail_everywhere({"program from bytes", [] {},
                    [&] {
@@ -199,7 +199,9 @@ TEST_P(Faults, Save) {
     if (const Status saved = small.save(path); !saved.ok()) return "cannot be saved any more: " + saved.message();
     return bytes_of(path) == whole ? "" : "the second save wrote something else";
   };
-  fail_everywhere({"save", before, [&] { return small.save(path); }, after, [] {}, {kA, kN, kF}}, GetParam());
+  fail_everywhere(
+      {"save", before, [&] { return small.save(path); }, after, [] {}, {kAllocation, kNoMoreAllocations, kFile}},
+      GetParam());
 }
 
 /// With everything told: the messages that lack memory are lost, and nothing else changes.
@@ -272,7 +274,7 @@ TEST_P(Faults, Sessions) {
                      },
                      check,
                      end,
-                     {kA, kN, kT}},
+                     {kAllocation, kNoMoreAllocations, kThread}},
                     GetParam());
   }
 }
@@ -320,7 +322,9 @@ TEST_P(Faults, Threads) {
     }
     return "";
   };
-  fail_everywhere({"tasks of a pool", [&] { pool = new ThreadPool; }, run, check, end, {kA, kN, kT}}, GetParam());
+  fail_everywhere(
+      {"tasks of a pool", [&] { pool = new ThreadPool; }, run, check, end, {kAllocation, kNoMoreAllocations, kThread}},
+      GetParam());
 }
 
 TEST_P(Faults, States) {
@@ -533,7 +537,7 @@ TEST_P(Faults, CInterface) {
          return check(status);
        },
        [&] { calls.end(); },
-       {kA, kN, kF, kT},
+       {kAllocation, kNoMoreAllocations, kFile, kThread},
        {Code::kOutOfMemory}},
       GetParam());
 }
@@ -563,18 +567,26 @@ TEST_P(Faults, ADevice) {
     };
     const auto make = [&] { ASSERT_TRUE(create().ok()); };
     const auto end = [&] { session.reset(); };
-    fail_everywhere({"create on a device" + name, [] {}, create, check, end, {kA, kN, kD, kM}}, GetParam());
-    fail_everywhere(
-        {"run on a device" + name, make, [&] { return session->run(net.inputs); }, check, end, {kA, kN, kD, kM}},
-        GetParam());
+    fail_everywhere({"create on a device" + name,
+                     [] {},
+                     create,
+                     check,
+                     end,
+                     {kAllocation, kNoMoreAllocations, kDevice, kDeviceMemory}},
+                    GetParam());
+    fail_everywhere({"run on a device" + name,
+                     make,
+                     [&] { return session->run(net.inputs); },
+                     check,
+                     end,
+                     {kAllocation, kNoMoreAllocations, kDevice, kDeviceMemory}},
+                    GetParam());
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(All, Faults, ::testing::Values(kA, kN, kF, kT, kD, kM), [](const auto& info) {
-  std::string name = fault_name(info.param);
-  std::replace(name.begin(), name.end(), ' ', '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(All, Faults,
+                         ::testing::Values(kAllocation, kNoMoreAllocations, kFile, kThread, kDevice, kDeviceMemory),
+                         kFaultTestName);
 
 }  // namespace
 }  // namespace pinnace::testing

@@ -2,7 +2,6 @@
 // call of the driver fails once.
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <optional>
 
 #include "base/border.h"
@@ -76,10 +75,8 @@ INSTANTIATE_TEST_SUITE_P(Gpu, GpuCalls,
                                                               Fault::kFile, Fault::kThread, Fault::kDevice,
                                                               Fault::kDeviceMemory)),
                          [](const ::testing::TestParamInfo<Parameter>& info) {
-                           std::string name = std::get<0>(info.param)->name;
-                           name += std::string("_") + fault_name(std::get<1>(info.param));
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
+                           return std::string(std::get<0>(info.param)->name) + "_" +
+                                  fault_test_name(std::get<1>(info.param));
                          });
 
 }  // namespace

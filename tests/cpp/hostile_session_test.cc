@@ -160,6 +160,29 @@ TEST(HostileSessions, AnEmptyTensorCostsNothingHoweverLargeItsOtherSizes) {
   }
 }
 
+/// A node whose rule needs a number of the run's is planned when that is there; one that only checks that it is a
+/// number stays among the others.
+TEST(HostileSessions, OnlyNumbersThatDecideSizesAreAskedForAgain) {
+  constexpr std::pair<std::string_view, bool> kNodes[] = {
+      {"input %n : i64[2] %y : f32[2,3] = expand(%x, %n)", true},
+      {"input %n : i64[2] %y : f32[] = reduce_sum(%x, %n) {keepdims=0}", true},
+      {"input %n : i64[] %y : f32[2,3] = trilu(%x, %n)", false},
+      {"input %n : f32[] const %p : i64[4] = {1,0,0,1} %y : f32[3,4] = pad(%x, %p, %n)", false},
+      {"input %n : i64[1] %y : f32[1,3] = gather(%x, %n)", false},
+  };
+  for (const auto& [node, again] : kNodes) {
+    const std::string text = str_cat("graph \"g\" { input %x : f32[2,3] ", node, " output \"y\" %y }");
+    SCOPED_TRACE(text);
+    auto model = Model::parse(text, {.disabled_passes = {"all"}});
+    ASSERT_TRUE(model.ok()) << model.status().message();
+    const auto program = model->build();
+    ASSERT_TRUE(program.ok()) << program.status().message();
+    auto session = Session::create(*program, {.threads = 1});
+    ASSERT_TRUE(session.ok()) << session.status().message();
+    EXPECT_EQ(session->placement()[0].kernel == "chosen when sizes are known", again);
+  }
+}
+
 /// An input without elements has no unknown contents, when a session is made and when it runs, where it may come
 /// without memory.
 TEST(HostileSessions, AnEmptyListOfNumbersIsKnown) {

@@ -203,11 +203,7 @@ TEST_P(ImportFaults, ParseCheckAndBuild) {
 INSTANTIATE_TEST_SUITE_P(All, ImportFaults,
                          ::testing::Values(Fault::kAllocation, Fault::kNoMoreAllocations, Fault::kLibraryAllocation,
                                            Fault::kFile),
-                         [](const auto& info) {
-                           std::string name = fault_name(info.param);
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+                         kFaultTestName);
 
 }  // namespace
 }  // namespace pinnace::testing

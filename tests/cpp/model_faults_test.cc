@@ -174,11 +174,7 @@ TEST_P(ModelFaults, SerialisedNnapi) {
 }
 
 INSTANTIATE_TEST_SUITE_P(All, ModelFaults, ::testing::Values(Fault::kAllocation, Fault::kNoMoreAllocations),
-                         [](const auto& info) {
-                           std::string name = fault_name(info.param);
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+                         kFaultTestName);
 
 }  // namespace
 }  // namespace pinnace::testing

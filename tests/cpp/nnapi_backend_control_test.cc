@@ -305,6 +305,27 @@ TEST(NnapiBackendControlFlow, WhatABodyHoldsLeavesItToTheRuntime) {
   EXPECT_NE(row.why[0].find("N-20"), std::string::npos) << row.why[0];
 }
 
+/// Sizes that come with a run may not fit, even where the result could only have one: NNAPI has nobody to ask again.
+TEST(NnapiBackendControlFlow, ABodyWhoseSizesComeWithTheRunIsTheRuntimes) {
+  constexpr char kText[] = R"(graph "g" {
+    input %c : bool[]
+    input %x : f32[2,3]
+    input %n : i64[2]
+    %y : f32[2,3] = if(%c, %x, %n) {
+      then_branch=graph "t" { input %x : f32[2,3] input %n : i64[2] %y = expand "wide" (%x, %n) output "y" %y },
+      else_branch=graph "e" { input %x : f32[2,3] input %n : i64[2] %y = relu(%x) output "y" %y } }
+    output "y" %y
+  })";
+  const Placement row =
+      compare(kText,
+              {input<uint8_t>(DType::kBool, {}, {1}), input<float>(DType::kF32, {2, 3}, {1, 2, 3, 4, 5, 6}),
+               input<int64_t>(DType::kI64, {2}, {2, 3})},
+              target(8, true), "if");
+  EXPECT_EQ(row.backend, "runtime");
+  ASSERT_FALSE(row.why.empty());
+  EXPECT_NE(row.why[0].find("expand 'wide'"), std::string::npos) << row.why[0];
+}
+
 // 64-bit numbers enter as 32-bit ones where they fit; where one does not, the run is made again elsewhere.
 constexpr char kWide[] = R"(graph "g" {
   input %x : i64[2,1]

@@ -605,10 +605,6 @@ TEST(NnapiCallsMadeAgain, ACallThatHadNoMemoryWorksAgain) {
 
 INSTANTIATE_TEST_SUITE_P(All, NnapiCallFaults,
                          ::testing::Values(Fault::kAllocation, Fault::kNoMoreAllocations, Fault::kFile, Fault::kThread),
-                         [](const auto& info) {
-                           std::string name = pinnace::testing::fault_name(info.param);
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+                         pinnace::testing::kFaultTestName);
 
 }  // namespace

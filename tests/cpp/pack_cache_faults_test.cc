@@ -85,11 +85,7 @@ TEST_P(PackCacheFaults, ASessionIntoTheCacheAndFromIt) {
 
 INSTANTIATE_TEST_SUITE_P(All, PackCacheFaults,
                          ::testing::Values(Fault::kAllocation, Fault::kNoMoreAllocations, Fault::kFile, Fault::kThread),
-                         [](const auto& info) {
-                           std::string name = fault_name(info.param);
-                           std::replace(name.begin(), name.end(), ' ', '_');
-                           return name;
-                         });
+                         kFaultTestName);
 
 }  // namespace
 }  // namespace pinnace::testing

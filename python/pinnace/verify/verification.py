@@ -178,10 +178,9 @@ class Verification:
         if not self.sizes:
             self.sizes = self._at_other_sizes(session, target) or "-"
         facts |= {"verified.sizes": self.sizes} if self.sizes != "-" else {}
-        same = ", ".join(self._same_in_all_calls()) if self.second == "yes" else ""
-        facts |= (
-            {"verified.second": f"{self.second}; unchanged: {same}" if same else self.second} if self.second else {}
-        )
+        if self.second:
+            same = self._same_in_all_calls() if self.second == "yes" else []
+            facts["verified.second"] = self.second + (f"; unchanged: {', '.join(same)}" if same else "")
         return facts | ({"verified.paths": never} if (never := self.unseen.named()) else {})
 
     def referred(self) -> list[ReferenceRun]:

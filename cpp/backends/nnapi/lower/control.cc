@@ -76,7 +76,6 @@ Status lower_nodes(NodeLowering& n, Body& body, std::string_view name) {
     if (body.type_inference->computed[k]) continue;
     std::vector<const TensorType*> types, outputs;
     std::vector<const void*> data;
-    const OpDef* op = n.view().ops() ? n.view().ops()->find(node.op) : find_op(node.op);
     bool concrete = true;
     for (ValueId id : node.inputs) {
       types.push_back(id == kNoValue ? nullptr : &body.type(id));
@@ -85,8 +84,9 @@ Status lower_nodes(NodeLowering& n, Body& body, std::string_view name) {
     }
     for (ValueId id : node.outputs) {
       outputs.push_back(&body.type(id));
-      concrete &= body.type(id).concrete() && !(op && op->reference && body.type_inference->asks_again[id]);
+      concrete &= body.type(id).concrete() && !body.type_inference->asks_again[id];
     }
+    const OpDef* op = n.view().ops() ? n.view().ops()->find(node.op) : find_op(node.op);
     if (!concrete || !op) return n.refuse(Rule::kOpen, str_cat(name, ": ", node.op, " '", node.name, "'"));
     NodeView view(node, *op, types, data, outputs);
     view.set_ops(n.view().ops());
