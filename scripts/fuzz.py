@@ -7,8 +7,8 @@
     fuzz.py --jobs 2 --seconds 20               two targets at a time
 
 Seeds are made once (tests/fuzz/make_seeds.py). What is found to reach more is kept in build/fuzz/corpus, where the next
-run starts; totals go on as long as the program is the same, and are kept in build/fuzz/results.json. A finding ends its
-target: the input lies in build/fuzz/findings, and `build/fuzz/fuzz_<target> <input>` repeats it. Options that are
+run starts; totals go on as long as the program is the same, and are kept in build/fuzz/results.json, with the
+executions of programs before it, which --executions counts too. A finding ends its target: the input lies in build/fuzz/findings, and `build/fuzz/fuzz_<target> <input>` repeats it. Options that are
 unknown here are libFuzzer's.
 """
 
@@ -27,6 +27,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "build" / "fuzz"
@@ -59,6 +60,7 @@ class Total:
     edges: int = 0
     features: int = 0
     corpus: int = 0
+    earlier: int = 0  # executions of the programs before this one
     findings: list[str] = field(default_factory=list)
 
 
@@ -159,13 +161,20 @@ def run(target: str, total: Total, seconds: float, seeds: Path, options: list[st
         print("".join(log[-60:]))
 
 
+def total_of(program: str, stored: dict[str, Any]) -> Total:
+    """What to go on from: a program that has changed starts again, but for the executions of those before it."""
+    kept = Total(**stored)
+    kept.findings = []
+    return kept if kept.program == program else Total(program, earlier=kept.earlier + kept.executions)
+
+
 def table(totals: dict[str, Total]) -> str:
-    rows = [f"{'target':12} {'executions':>12} {'per s':>7} {'minutes':>8} {'edges':>7} {'features':>9} "
+    rows = [f"{'target':12} {'executions':>12} {'earlier':>12} {'per s':>7} {'minutes':>8} {'edges':>7} {'features':>9} "
             f"{'corpus':>7} {'quiet min':>9} {'findings':>8}"]  # fmt: skip
     for name, t in totals.items():
         rate = t.executions / t.seconds if t.seconds else 0
         rows.append(
-            f"{name:12} {t.executions:12,} {rate:7.0f} {t.seconds / 60:8.1f} {t.edges:7,} {t.features:9,} "
+            f"{name:12} {t.executions:12,} {t.earlier:12,} {rate:7.0f} {t.seconds / 60:8.1f} {t.edges:7,} {t.features:9,} "
             f"{t.corpus:7,} {t.quiet_seconds / 60:9.1f} {len(t.findings):8}"
         )
     return "\n".join(rows)
@@ -176,7 +185,7 @@ def main() -> int:
     parser.add_argument("targets", nargs="*", help="all, if none is named")
     parser.add_argument("--seconds", type=float, default=0, help="of each target")
     parser.add_argument("--minutes", type=float, default=0, help="of each target")
-    parser.add_argument("--executions", type=int, default=0, help="of each target, over all runs of its program")
+    parser.add_argument("--executions", type=int, default=0, help="of each target, over all its runs")
     parser.add_argument("--quiet", type=float, default=0, help="minutes without a new edge that each target ends with")
     parser.add_argument("--jobs", type=int, default=1, help="targets that run at a time")
     parser.add_argument("--seed", type=int, default=0, help="of the mutations; 0: another each time")
@@ -193,9 +202,7 @@ def main() -> int:
     totals = {}
     for target in wanted:
         program = sum_of(FOLDER / f"fuzz_{target}")
-        same = stored.get(target, {}).get("program") == program
-        totals[target] = Total(**stored[target]) if same else Total(program)
-        totals[target].findings = []
+        totals[target] = total_of(program, stored.get(target, {}))
     budget = args.seconds + 60 * args.minutes
     until = args.executions > 0 or args.quiet > 0
     left = {t: budget if budget > 0 else float("inf") if until else 20.0 for t in wanted}
@@ -209,7 +216,7 @@ def main() -> int:
         more = [f"-use_value_profile={rounds % 2}", *([f"-seed={args.seed}"] if args.seed else []), *options]
         run(target, total, seconds, seeds, more)
         left[target] -= seconds
-        done = until and total.executions >= args.executions and total.quiet_seconds >= 60 * args.quiet
+        done = until and total.earlier + total.executions >= args.executions and total.quiet_seconds >= 60 * args.quiet
         if total.findings or done:
             left[target] = 0
         with writing:

@@ -54,6 +54,13 @@ std::vector<int32_t> order_by_target(const Graph& graph, const std::vector<int32
 
 }  // namespace
 
+bool sizes_come_with_the_run(const Node& node, const TypeInference& type_inference) {
+  const auto open = [&](ValueId id) { return id != kNoValue && !type_inference.types[id].concrete(); };
+  return std::any_of(node.inputs.begin(), node.inputs.end(), open) ||
+         std::any_of(node.outputs.begin(), node.outputs.end(),
+                     [&](ValueId id) { return open(id) || type_inference.asks_again[id]; });
+}
+
 Result<Partition> partition(const PlanRequest& request, const TypeInference& type_inference,
                             const GivenBack& given_back) {
   const Graph& graph = request.graph;
@@ -72,12 +79,9 @@ Result<Partition> partition(const PlanRequest& request, const TypeInference& typ
       for (ValueId id : node.inputs) {
         types.push_back(id == kNoValue ? nullptr : &type_inference.types[id]);
         data.push_back(id != kNoValue && type_inference.data[id] ? type_inference.data[id]->data() : nullptr);
-        dynamic |= id != kNoValue && !type_inference.types[id].concrete();
       }
-      for (ValueId id : node.outputs) {
-        declared.push_back(&graph.value(id).type);
-        dynamic |= !type_inference.types[id].concrete() || type_inference.asks_again[id];
-      }
+      for (ValueId id : node.outputs) declared.push_back(&graph.value(id).type);
+      dynamic = sizes_come_with_the_run(node, type_inference);
       NodeView view(node, *op, types, data, declared);
       view.set_ops(&request.ops);
       const bool control = !op->reference;

@@ -771,13 +771,5 @@ TEST(KeptStates, ThatDieWithTheDeviceAreAnErrorUntilTheyAreSet) {
   EXPECT_EQ(state_of(*session, 0), 3);
 }
 
-TEST(Backend, CheckAnswersWithoutADevice) {
-  // The application's back ends are named in BuildOptions and Options; check() asks those built in.
-  const std::vector<std::string> targets = {"cpu"};
-  const auto rows = model_of(kNet).check(targets);
-  ASSERT_TRUE(rows.ok());
-  EXPECT_EQ(rows->size(), 5u);
-}
-
 }  // namespace
 }  // namespace pinnace

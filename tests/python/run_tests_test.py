@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import re
 import subprocess
 from pathlib import Path
 
+import fuzz
 import pytest
 import required_tests
 import results_page
@@ -442,6 +444,17 @@ def test_every_test_that_ci_requires_is_in_the_tree() -> None:
                 assert (root / folder / f"{name.split('::')[0]}.py").is_file(), pattern
     for entry in table["permitted_skip"]:
         assert entry["why"], entry
+
+
+def test_fuzzing_goes_on_where_the_program_is_the_same() -> None:
+    first = fuzz.Total("a", executions=1500, quiet_seconds=61, edges=9, findings=["crash-1"])
+    again = fuzz.total_of("a", dataclasses.asdict(first))
+    assert again == dataclasses.replace(first, findings=[])
+    second = fuzz.total_of("b", dataclasses.asdict(again))
+    assert second == fuzz.Total("b", earlier=1500)
+    second.executions = 500
+    assert fuzz.total_of("c", dataclasses.asdict(second)) == fuzz.Total("c", earlier=2000)
+    assert fuzz.total_of("a", {}) == fuzz.Total("a")
 
 
 def test_fuzzing_is_summed_over_builds(tmp_path: Path) -> None:
