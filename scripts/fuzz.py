@@ -169,14 +169,12 @@ def total_of(program: str, stored: dict[str, Any]) -> Total:
 
 
 def table(totals: dict[str, Total]) -> str:
-    rows = [f"{'target':12} {'executions':>12} {'earlier':>12} {'per s':>7} {'minutes':>8} {'edges':>7} {'features':>9} "
-            f"{'corpus':>7} {'quiet min':>9} {'findings':>8}"]  # fmt: skip
+    titles = ("executions", "earlier", "per s", "minutes", "edges", "features", "corpus", "quiet min", "findings")
+    rows = ["target       " + " ".join(f"{title:>12}" for title in titles)]
     for name, t in totals.items():
         rate = t.executions / t.seconds if t.seconds else 0
-        rows.append(
-            f"{name:12} {t.executions:12,} {t.earlier:12,} {rate:7.0f} {t.seconds / 60:8.1f} {t.edges:7,} {t.features:9,} "
-            f"{t.corpus:7,} {t.quiet_seconds / 60:9.1f} {len(t.findings):8}"
-        )
+        counts = (t.executions, t.earlier, rate, t.seconds / 60, t.edges, t.features, t.corpus, t.quiet_seconds / 60)
+        rows.append(f"{name:12} " + " ".join(f"{count:12,.0f}" for count in (*counts, len(t.findings))))
     return "\n".join(rows)
 
 
