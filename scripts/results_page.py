@@ -47,7 +47,7 @@ def write_sections(page: Path, sections: dict[str, list[str]]) -> None:
 
 
 # What a test of planted faults records of its model.
-PLANTED_KEYS = {"faults of", "planted", "found", "equivalent"}
+PLANTED_KEYS = {"faults of", "planted", "found", "missed"}
 
 
 def recorded_lines(outcomes: list[Outcome]) -> list[str]:
@@ -88,17 +88,18 @@ def planted_lines(outcomes: list[Outcome]) -> list[str]:
         return []
     rows = []
     for row in sorted(kept, key=lambda k: k["faults of"]):
-        equal = ast.literal_eval(row["equivalent"])
-        said = "; ".join(equal).replace("|", "\\|")
-        rows.append((row["faults of"], int(row["planted"]), int(row["found"]), len(equal), said))
+        missed = ast.literal_eval(row["missed"])
+        said = "; ".join(f"{fault} ({change:.1g})" for fault, change in missed.items()).replace("|", "\\|")
+        rows.append((row["faults of"], int(row["planted"]), int(row["found"]), len(missed), said))
     sums = [sum(row[column] for row in rows) for column in (1, 2, 3)]  # type: ignore[misc]
     return [
-        "Faults planted into converted models, one at a time, that verification against the source found; the others",
-        "compute the same as the model on further inputs. `docs/verification.md` says how.",
+        "Faults planted into converted models, one at a time, that verification against the source found. Missed: how",
+        "far the outputs are from the model's on further inputs, relative to their largest value, is in parentheses.",
+        "`docs/verification.md` says how they are judged.",
         "",
-        "| model | planted | found | equivalent | which |",
+        "| model | planted | found | missed | which |",
         "|---|---:|---:|---:|---|",
-        *(f"| {name} | {planted} | {found} | {equal} | {said} |" for name, planted, found, equal, said in rows),
+        *(f"| {name} | {planted} | {found} | {missed} | {said} |" for name, planted, found, missed, said in rows),
         f"| **all** | {sums[0]} | {sums[1]} | {sums[2]} | |",
     ]
 

@@ -128,12 +128,10 @@ def agreement(
     bounds  by dtype name, relative to the largest magnitude of the whole; for slices see slice_bound().
     exact   the value in float64: a slice outside of its bound then passes if it is as near to this as `want` is. Where
             `want` is not finite and this is, it takes the place of `want`.
-    spread  with `exact`: exact values of inputs that differ by a rounding error, whose distance from `exact` no float
-            implementation can be asked to stay below. Without: `want` on such inputs, from which follows what the
-            source's own values move by: at most a percent of a slice is excused by that, 16 bits more.
+    spread  values on inputs that differ by a rounding error: the exact ones with `exact`, else `want`. What they move by
+            excuses at most a percent of a slice, of 16 bits more; with `exact` also what the bound of the whole is.
     quantized  without `exact`: what moves is excused up to QUANTIZED_MOST of the whole instead.
-    rounded  with `exact`: `spread` comes from rounding errors at every operator instead, and excuses no more of a slice
-            than without `exact`.
+    rounded  with `exact`: `spread` comes from rounding errors at every operator instead, and excuses that percent alone.
 
     Arrays of other shape or dtype differ. Integers are compared as integers. Non-finite values must stand in the same
     places, sentinels must be equal to 1e-6.
@@ -341,14 +339,15 @@ class _Floats:
         percent, moved_most = min(100 * self.bound, MOVEMENT_MOST), float(movement.max())
         typical = ARBITER_FACTOR * float(np.sqrt(np.mean(np.square(source))))
         far = ARBITER_FACTOR * source
-        excused = percent if self.rounded else np.inf
+        # Slices that are small beside the whole may be sums that cancel: the bound of the whole then.
+        excused = 0.0 if self.rounded else self.bound * magnitude
         for slice_ in outside:
             if self.exact is not None:
                 # Of few elements the source may have hit some exactly: half a percent then. Where it gives 0 itself,
                 # there is nothing to be relative to but its errors beside that.
                 hit = percent / 2 * slice_.magnitude if slice_.magnitude else np.inf
                 most = max(slice_.largest(far), min(typical, hit))
-                most = max(most, min(slice_.largest(movement), excused * slice_.magnitude))
+                most = max(most, min(slice_.largest(movement), max(excused, percent * slice_.magnitude)))
             elif self.quantized:
                 most = min(moved_most, QUANTIZED_MOST * magnitude)
             else:

@@ -19,6 +19,7 @@ from onnx import TensorProto, helper, numpy_helper
 from pinnace import cli
 from pinnace.agreement import agreement, slice_bound
 from pinnace.inputs.second_input import second_inputs
+from pinnace.sources.onnx_file import OnnxSource
 from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.sources.rounding import Rounding
 from pinnace.verify.dataflow import Dataflow
@@ -169,6 +170,18 @@ class Stateful(nn.Module):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         y: torch.Tensor = x + 0.0 * self.last  # type: ignore[operator]
         self.last.copy_(x * self.factor)  # type: ignore[operator]
+        return y
+
+
+class Elsewhere(nn.Module):
+    """The same, with the state in a submodule."""
+
+    def __init__(self, factor: float) -> None:
+        super().__init__()
+        self.inner = Stateful(factor)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.inner(x)
         return y
 
 
@@ -324,6 +337,8 @@ def test_a_state_that_the_source_does_not_have_is_a_doubt() -> None:
 
     found = verify_program(program, Renamed(), feed, ["cpu"]).metadata
     assert "state 'last' has none of its name in the source" in found["verified"]
+    assert pn.compare(program, Stateful(1.0), feed).inconclusive == []
+    assert pn.compare(program, Elsewhere(1.0), feed).inconclusive == ["state 'last' has none of its name in the source"]
 
 
 def test_inputs_that_no_call_changed_are_named() -> None:
@@ -402,6 +417,26 @@ def test_four_bit_weights_that_onnxruntime_fuses_to_approximate_arithmetic(tmp_p
     assert "optimisations off" in program.metadata["verified"]
 
 
+@pytest.mark.parametrize("factor", [1, 1.01])
+def test_a_runtime_that_differs_from_itself_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float
+) -> None:
+    """With optimisations and without: in what is recorded of a right program as in the refusal of a wrong one."""
+    path = onnx_model(
+        tmp_path / "net.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])], [5, 6], {"w": normal(6, 3)}
+    )
+    optimised = OnnxSource.optimised
+
+    def approximate(self: OnnxSource, inputs: Sequence[Array]) -> list[Array]:
+        made = optimised(self, inputs)
+        assert made is not None
+        return [y * np.float32(factor) for y in made]
+
+    monkeypatch.setattr(OnnxSource, "optimised", approximate)
+    verified = pn.load(path, {"x": normal(5, 6)}).build().metadata["verified"]
+    assert ("with its optimisations on, the source differs from itself by 0.01" in verified) == (factor != 1)
+
+
 def test_what_overflows_in_the_source_alone() -> None:
     """log(1 + exp(x)) of 16 bits: infinite in the source from 12 on, x in a program that does not overflow."""
     x = np.array([1.0, 11.0, 12.0, 60.0, np.inf], np.float16)
@@ -461,6 +496,19 @@ def test_sums_that_cancel_are_not_exactly_zero() -> None:
         got[0, 1] = size * 8
         assert agreement(got, want, exact=exact).ok == ok, size
         assert not agreement(got, want).ok
+
+
+def test_rounding_errors_of_inputs_excuse_a_percent() -> None:
+    """Of a slice, however far they move the exact values; of a slice that is small beside the whole, the whole's bound."""
+    want = np.linspace(1, 2, 64, dtype=np.float32).reshape(8, 8)
+    want[3] *= 1e-4
+    exact = want.astype(np.float64)
+    spread = [exact * 1.1, exact + 0.01]
+    for rows, factor, ok in ((slice(4, 8), 1.005, True), (slice(4, 8), 1.02, False), (3, 1.5, True), (3, 4.0, False)):
+        got = want.copy()
+        got[rows] *= np.float32(factor)
+        assert not agreement(got, want, exact=exact).ok
+        assert agreement(got, want, exact=exact, spread=spread).ok == ok, (rows, factor)
 
 
 def test_a_live_module_with_buffers_has_exact_values() -> None:

@@ -5,6 +5,7 @@ A fault is one edit of one line, or one node more. Which lines it can go to foll
 
 from __future__ import annotations
 
+import itertools
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 
 ACTIVATIONS = ("relu", "clip", "sigmoid", "tanh", "gelu", "hard_swish", "hard_sigmoid", "silu", "elu", "softplus")
 _NODE = re.compile(r"^  (?P<results>%.*?) = (?P<op>\w+)@(?P<version>\d+) (?P<name>\"[^\"]*\") \((?P<inputs>[^)]*)\)")
-_CONST = re.compile(r"^  const %(?P<name>\S+) : f32\[(?P<shape>[\d,]*)\] = ")
+_CONST = re.compile(r"^  const %(?P<name>\S+) : (?P<type>\w+)\[(?P<shape>[\d,]*)\] = (?P<data>.*)")
 _ATTRIBUTES = re.compile(r" \{(?P<text>[^{}]*)\}")
 
 
@@ -35,14 +36,17 @@ class _Lines:
             if found and (not ops or found["op"] in ops):
                 yield number, found
 
-    def weights(self, rank: int) -> Iterator[tuple[int, str, list[int]]]:
-        """Float constants of at least that rank, and more than one element, that a node reads."""
+    def weights(self, rank: int, *types: str) -> Iterator[tuple[int, str, str]]:
+        """Constants of those types, at least that rank, and more than one element: line, name, type with shape."""
         for number, line in enumerate(self.lines):
             found = _CONST.match(line)
-            if found:
+            if found and found["type"] in types:
                 shape = [int(size) for size in found["shape"].split(",") if size]
                 if len(shape) >= rank and max(shape, default=1) > 1:
-                    yield number, found["name"], shape
+                    yield number, found["name"], f"{found['type']}[{found['shape']}]"
+
+    def constants(self) -> dict[str, re.Match[str]]:
+        return {found["name"]: found for line in self.lines if (found := _CONST.match(line))}
 
     def changed(self, number: int, *lines: str) -> str:
         return "\n".join([*self.lines[:number], *lines, *self.lines[number + 1 :]])
@@ -60,14 +64,14 @@ class _Lines:
 Maker = Callable[[_Lines], Iterator[tuple[str, Callable[[], str]]]]
 
 
-def _scaled(factor: str, rank: int, most: int = 9) -> Maker:
+def _scaled(factor: str, rank: int, most: int = 9, type: str = "f32") -> Maker:
     def make(model: _Lines) -> Iterator[tuple[str, Callable[[], str]]]:
-        for number, name, shape in model.weights(rank):
-            if len(shape) > most:
+        for number, name, shape in model.weights(rank, type):
+            if shape.count(",") >= most:
                 continue
             extra = [
-                f"  const %fault.factor : f32[] = {{{factor}}}",
-                f'  %fault.value : f32[{",".join(map(str, shape))}] = mul@1 "fault" (%{name}, %fault.factor)',
+                f"  const %fault.factor : {type}[] = {{{factor}}}",
+                f'  %fault.value : {shape} = mul@1 "fault" (%{name}, %fault.factor)',
             ]
             yield name, lambda n=number, w=name, e=extra: model.read_as(n, w, "fault.value", *e)  # type: ignore[misc]
 
@@ -75,15 +79,63 @@ def _scaled(factor: str, rank: int, most: int = 9) -> Maker:
 
 
 def _swapped_channels(model: _Lines) -> Iterator[tuple[str, Callable[[], str]]]:
-    for number, name, shape in model.weights(1):
-        order = [1, 0, *range(2, shape[0])]
-        if shape[0] < 2:
+    for number, name, shape in model.weights(1, "f32", "f16", "i8", "u8"):
+        count = int(re.findall(r"\d+", shape.partition("[")[2])[0])
+        if count < 2:
             continue
+        order = ",".join(map(str, [1, 0, *range(2, count)]))
         extra = [
-            f"  const %fault.order : i64[{shape[0]}] = {{{','.join(map(str, order))}}}",
-            f'  %fault.value : f32[{",".join(map(str, shape))}] = gather@1 "fault" (%{name}, %fault.order) {{axis=0}}',
+            f"  const %fault.order : i64[{count}] = {{{order}}}",
+            f'  %fault.value : {shape} = gather@1 "fault" (%{name}, %fault.order) {{axis=0}}',
         ]
         yield name, lambda n=number, w=name, e=extra: model.read_as(n, w, "fault.value", *e)  # type: ignore[misc]
+
+
+def _quantiser(operand: int, change: Callable[[str], str]) -> Maker:
+    """Of one quantize_linear or dequantize_linear alone: another scale (operand 1) or zero point (2)."""
+
+    def make(model: _Lines) -> Iterator[tuple[str, Callable[[], str]]]:
+        constants = model.constants()
+        for number, node in model.nodes("quantize_linear", "dequantize_linear"):
+            inputs = node["inputs"].split(", ")
+            if len(inputs) <= operand or not (found := constants.get(inputs[operand].removeprefix("%"))):
+                continue
+            values = ",".join(change(value) for value in found["data"].strip("{}").split(","))
+            other = f"  const %fault.value : {found['type']}[{found['shape']}] = {{{values}}}"
+            old = ", ".join(inputs)
+            inputs[operand] = "%fault.value"
+            line = model.lines[number].replace(f"({old})", f"({', '.join(inputs)})", 1)
+            yield node["name"], lambda n=number, new=(other, line): model.changed(n, *new)  # type: ignore[misc]
+
+    return make
+
+
+def _reversed_operands(model: _Lines) -> Iterator[tuple[str, Callable[[], str]]]:
+    for number, node in model.nodes("concat"):
+        inputs = node["inputs"].split(", ")
+        if len(set(inputs)) > 1:
+            line = model.lines[number].replace(f"({node['inputs']})", f"({', '.join(reversed(inputs))})", 1)
+            yield node["name"], lambda n=number, line=line: model.changed(n, line)  # type: ignore[misc]
+
+
+def _exchanged_axes(model: _Lines) -> Iterator[tuple[str, Callable[[], str]]]:
+    """Two axes of one size, of the input of a transpose: its output has the type that it had."""
+    types = dict(re.findall(r"(%\S+) : \w+\[([\d,]*)\] = ", "\n".join(model.lines)))
+    for number, node in model.nodes("transpose"):
+        found = re.search(r"perm=\[([\d,]*)\]", model.lines[number])
+        sizes = types.get(node["inputs"], "").split(",")
+        if not found:
+            continue
+        perm = [int(axis) for axis in found[1].split(",")]
+        pairs = [
+            (a, b)
+            for a, b in itertools.combinations(range(len(perm)), 2)
+            if len(sizes) == len(perm) and sizes[perm[a]] == sizes[perm[b]] != "1"
+        ]
+        for a, b in pairs[:1]:
+            perm[a], perm[b] = perm[b], perm[a]
+            line = model.lines[number].replace(found[0], f"perm=[{','.join(map(str, perm))}]")
+            yield node["name"], lambda n=number, line=line: model.changed(n, line)  # type: ignore[misc]
 
 
 def _dropped_activation(model: _Lines) -> Iterator[tuple[str, Callable[[], str]]]:
@@ -150,6 +202,12 @@ KINDS: dict[str, Maker] = {
     "tanh for sigmoid": _replaced("sigmoid", "tanh"),
     "swapped operands": _swapped_operands,
     "a state not written": _kept_state,
+    "a 16-bit weight x 1.3": _scaled("1.3", 2, type="f16"),
+    "a 16-bit vector dropped": _scaled("0", 1, 1, type="f16"),
+    "a scale x 1.03": _quantiser(1, lambda value: repr(float(value) * 1.03)),
+    "a zero point + 1": _quantiser(2, lambda value: str(int(value) + 1)),
+    "another order of parts": _reversed_operands,
+    "exchanged axes": _exchanged_axes,
 }
 
 

@@ -1,13 +1,17 @@
-"""Verification finds faults: of 200 planted into models of the zoo at least 190, and none where there is none.
+"""Verification finds faults: of more than 300 planted into models of the zoo, ONNX files, quantised and 16-bit ones at
+least 95 of 100, and none where there is none.
 
-A fault that is not found must be equivalent: on further inputs, too, the model with it computes what it did without.
+A fault that is not found must do next to nothing: on further inputs, too, the model with it computes what it did without,
+to 2e-4 of the output's largest value (float16: 1e-2), by a comparison that is not the verifier's.
 """
 
 from __future__ import annotations
 
 import functools
+import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,8 +19,8 @@ import pinnace as pn
 import pytest
 import torch
 import zoo
+from onnxruntime import quantization
 from pinnace import _core
-from pinnace.agreement import agreement
 from pinnace.inputs.second_input import second_inputs
 from pinnace.program import Program
 from pinnace.verify.verification import Verification, verify_program
@@ -56,7 +60,73 @@ def squeezenet() -> zoo.Built:
     return module, inputs
 
 
-# Model, options and how many of the 200 faults it gets. Those with many weights have few: their text is long. There are
+def reduced(name: str, **options: Any) -> Callable[[], zoo.Built]:
+    return lambda: zoo.build(name, **options)
+
+
+class Mixed(nn.Module):
+    """A small image classifier with two branches, for the sources that are no PyTorch modules of float32."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(3, 8, 3, padding=1)
+        self.left, self.right = nn.Conv2d(8, 6, 3, stride=2, padding=1), nn.Conv2d(8, 10, 1, stride=2)
+        self.inner = nn.Conv2d(16, 16, 3, padding=1)
+        self.head = nn.Linear(16, 10)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        x = torch.relu(self.first(x))
+        x = torch.cat([torch.sigmoid(self.left(x)), self.right(x)], 1)
+        x = torch.relu(self.inner(x)) + x
+        y: torch.Tensor = self.head(x.transpose(2, 3).reshape(x.shape[0], 16, -1).mean(2))
+        return y
+
+
+def pictures(count: int) -> torch.Tensor:
+    return torch.randn(count, 3, 16, 16, generator=torch.Generator().manual_seed(6))
+
+
+def mixed() -> zoo.Built:
+    torch.manual_seed(5)
+    return Mixed().eval(), {"x": pictures(1)}
+
+
+def half() -> zoo.Built:
+    module, inputs = mixed()
+    return module.half(), {"x": inputs["x"].half()}
+
+
+def exported(folder: Path) -> Path:
+    module, inputs = mixed()
+    torch.onnx.export(module, (), folder / "float.onnx", kwargs=inputs, dynamo=True, external_data=False)
+    return folder / "float.onnx"
+
+
+class Calibration(quantization.CalibrationDataReader):
+    def __init__(self) -> None:
+        self.left = [{"x": x[None].numpy()} for x in pictures(8)]
+
+    def get_next(self) -> Any:
+        return self.left.pop() if self.left else None
+
+
+def quantised(folder: Path) -> Path:
+    quantization.quantize_static(
+        exported(folder),
+        folder / "quantised.onnx",
+        Calibration(),
+        quant_format=quantization.QuantFormat.QDQ,
+        per_channel=True,
+        activation_type=quantization.QuantType.QUInt8,
+        weight_type=quantization.QuantType.QInt8,
+    )
+    return folder / "quantised.onnx"
+
+
+# Files instead of a module: made in a folder.
+FILES: dict[str, tuple[Callable[[Path], Path], int]] = {"onnx": (exported, 20), "quantised": (quantised, 24)}
+
+# Model, options and how many of the faults it gets. Those with many weights have few: their text is long. There are
 # no more than 24 faults that fit into a recurrent layer.
 MODELS: dict[str, tuple[Callable[[], zoo.Built], int]] = {
     "bert": (lambda: zoo.build("bert", layers=2, length=12, hidden=32, heads=4, vocabulary=60), 52),
@@ -67,15 +137,30 @@ MODELS: dict[str, tuple[Callable[[], zoo.Built], int]] = {
     "noise_suppressor_frame": (lambda: zoo.build("noise_suppressor_frame"), 20),
     "squeezenet1_1": (squeezenet, 20),
     "mobilenet_v2": (lambda: zoo.build("mobilenet_v2", size=64), 20),
+    "half": (half, 24),
+    "mobilenet_v3_large": (reduced("mobilenet_v3_large", size=64), 6),
+    "efficientnet_b0": (reduced("efficientnet_b0", size=64), 6),
+    "resnet18": (reduced("resnet18", size=64), 6),
+    "lraspp_mobilenet_v3_large": (reduced("lraspp_mobilenet_v3_large", size=64), 6),
+    "deeplabv3_mobilenet_v3_large": (reduced("deeplabv3_mobilenet_v3_large", size=64), 6),
+    "vit_b_16": (reduced("vit_b_16", size=32, layers=1), 6),
 }
-SMALL = ("bert", "lstm", "gru", "smoothing")
+SHARES = {name: share for name, (_, share) in (MODELS | FILES).items()}
+SMALL = ("bert", "lstm", "gru", "smoothing", "half", "onnx", "quantised")
 
 
 @functools.lru_cache(maxsize=1)
-def network(name: str) -> tuple[pn.Model, str]:
-    module, inputs = MODELS[name][0]()
-    model = pn.load(module, inputs, disabled_passes=["all"])
-    return model, model.text(1 << 40)
+def network(name: str) -> tuple[pn.Model, str, dict[str, Any]]:
+    """The model as it was imported, its text, and an example."""
+    if name in FILES:
+        with tempfile.TemporaryDirectory() as folder:
+            example: dict[str, Any] = {"x": pictures(1).numpy()}
+            model = pn.load(FILES[name][0](Path(folder)).read_bytes(), example, disabled_passes=["all"])
+    else:
+        module, inputs = MODELS[name][0]()
+        model = pn.load(module, inputs, disabled_passes=["all"])
+        example = model._examples[0]
+    return model, model.text(1 << 40), example
 
 
 def parsed(text: str) -> Program | None:
@@ -86,8 +171,9 @@ def parsed(text: str) -> Program | None:
         return None
 
 
-def is_equivalent(a: Program, b: Program, example: dict[str, Any]) -> bool:
-    """Whether both compute the same on three further inputs, two calls each."""
+def difference(a: Program, b: Program, example: dict[str, Any]) -> float:
+    """The largest on three further inputs, two calls each, relative to the output's largest value."""
+    found = 0.0
     for seed in (21, 22, 23):
         arrays = next(second_inputs([np.asarray(x) for x in example.values()], seed))
         feed = dict(zip(example, arrays, strict=True))
@@ -95,67 +181,62 @@ def is_equivalent(a: Program, b: Program, example: dict[str, Any]) -> bool:
         for program in (a, b):
             session = pn.Session(program, "cpu")
             outputs.append([*session.run(feed).values(), *session.run(feed).values()])
-        if not all(agreement(x, y).ok for x, y in zip(*outputs, strict=True)):
-            return False
-    return True
+        for x, y in zip(*outputs, strict=True):
+            wide, other = x.astype(np.float64), y.astype(np.float64)
+            assert np.isfinite(wide).all()
+            found = max(found, float(np.abs(wide - other).max() / np.abs(wide).max()))
+    return found
 
 
 @dataclass(frozen=True)
 class Search:
-    """What became of the faults of one model: of those that verification did not refuse, `others` compute something
-    else than the model on further inputs."""
+    """What became of the faults of one model. Those that verification did not refuse, and what they change."""
 
     planted: int
-    refused: int
-    equivalent: tuple[str, ...]
-    others: tuple[str, ...]
+    missed: dict[str, float]
 
     @property
-    def missed(self) -> int:
-        return self.planted - self.refused
+    def refused(self) -> int:
+        return self.planted - len(self.missed)
 
 
 @functools.cache
 def search(name: str) -> Search:
     """Plants a model's share of the faults, one at a time. Once per process: the test of the sum asks again."""
-    model, text = network(name)
+    model, text, example = network(name)
     right = parsed(text)
     assert right is not None
-    example = model._examples[0]
     assert not verify_program(right, model._source, [example], ["cpu"]).metadata.inconclusive
     # The source is the same for all: it runs once.
     assert model._source is not None
     first = Verification(right, model._source, [list(example.values())])
     first.on(pn.Session(right, "cpu"), "cpu")
     planted, missed = 0, []
-    count = MODELS[name][1] if all_mode() else 12
+    count = SHARES[name] if all_mode() else 12
     for fault in faults(text, test_seed(), 3 * count):
         wrong = parsed(fault.text)
         if wrong is None:
+            continue
+        try:
+            session = pn.Session(wrong, "cpu")
+        except pn.InvalidArgument:  # legal as a graph, not with these contents
             continue
         planted += 1
         work = Verification(wrong, model._source, [list(example.values())])
         work.references, work.second, work.tried = list(first.references), first.second, set(first.tried)
         try:
-            work.on(pn.Session(wrong, "cpu"), "cpu")
+            work.on(session, "cpu")
             missed.append((fault, wrong))
         except pn.VerificationError:
             pass
         if planted == count:
             break
-    same = [is_equivalent(right, wrong, example) for _, wrong in missed]
-    said = [f"{fault.kind}: {fault.place}" for fault, _ in missed]
     return Search(
-        planted,
-        planted - len(missed),
-        tuple(text for text, equal in zip(said, same, strict=True) if equal),
-        tuple(text for text, equal in zip(said, same, strict=True) if not equal),
+        planted, {f"{fault.kind}: {fault.place}": difference(right, wrong, example) for fault, wrong in missed}
     )
 
 
-# Of 200 faults so many may be missed, if all of them are equivalent.
-ALL, FOUND = 200, 190
-CHOSEN = list(MODELS) if all_mode() else list(rotating_slice(SMALL, 0.25, "planted faults"))
+CHOSEN = list(SHARES) if all_mode() else list(rotating_slice(SMALL, 0.25, "planted faults"))
 
 
 @pytest.mark.parametrize("name", CHOSEN)
@@ -164,15 +245,17 @@ def test_planted_faults_are_found(name: str, record_property: Callable[[str, obj
     record_property("faults of", name)
     record_property("planted", result.planted)
     record_property("found", result.refused)
-    record_property("equivalent", list(result.equivalent))
-    assert not result.others, "not refused, and different on further inputs"
-    assert result.planted == MODELS[name][1] if all_mode() else result.planted >= 6
+    record_property("missed", result.missed)
+    bound = 1e-2 if name == "half" else 2e-4
+    assert all(change <= bound for change in result.missed.values()), result.missed
+    assert result.planted == SHARES[name] if all_mode() else result.planted >= 6
 
 
 def test_faults_of_all_models_are_found() -> None:
     """By themselves a model's may be equivalent more often than one in twenty: the sum is what is promised."""
     results = [search(name) for name in CHOSEN]
-    planted, missed = sum(r.planted for r in results), sum(r.missed for r in results)
+    planted, missed = sum(r.planted for r in results), sum(len(r.missed) for r in results)
     if all_mode():
-        assert planted == ALL
-    assert missed <= max(planted * (ALL - FOUND) // ALL, 0 if all_mode() else 2), [r.equivalent for r in results]
+        assert planted == sum(SHARES.values()) > 300
+    # One in twenty.
+    assert missed <= max(planted // 20, 0 if all_mode() else 2), [r.missed for r in results]

@@ -4,7 +4,7 @@ values apart, and outputs of another network do not.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,11 @@ import pytest
 import torch
 from onnx import numpy_helper
 from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+from pinnace.agreement import BOUNDS, agreement
 from pinnace.program import Program
 from pinnace.sources.onnx_file import OnnxSource
 from pinnace.verify.dataflow import Dataflow
+from pinnace.verify.quantized_allowance import QuantizedAllowance
 from pinnace.verify.verification import verify_program
 from torch import nn
 
@@ -120,3 +122,53 @@ def test_a_float_network_keeps_its_bound(tmp_path: Path) -> None:
     x = torch.randn(2, 8)
     program = pn.load(nn.Linear(8, 4).eval(), {"input": x}).build(verify=False)
     assert not rounds(program)
+
+
+class OfIntegers:
+    """A source whose outputs are given, and whose integers are the program's but for a change of one value."""
+
+    def __init__(self, outputs: list[Array], change: Callable[[Array], None]) -> None:
+        self.outputs, self.change = outputs, change
+
+    def with_values(self, inputs: Sequence[Array], kept: dict[str, Array]) -> tuple[list[Array], dict[str, Array]]:
+        own = {name: value.copy() for name, value in kept.items()}
+        self.change(next(iter(own.values())).reshape(-1))
+        return self.outputs, own
+
+
+def moved(count: int, step: int) -> Callable[[Array], None]:
+    """So many places of a value, towards the middle of its type, where a step always has room."""
+
+    def change(value: Array) -> None:
+        middle = 0 if value.dtype.kind == "i" else 128
+        value[:count] += np.where(value[:count] > middle, -step, step).astype(value.dtype)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("count", "step", "factor", "said"),
+    [
+        (1, 1, 1.05, ""),
+        (96, 1, 1.05, ""),
+        (97, 1, 1.05, "1 steps at most, in 97 of 768 places"),
+        (1, 2, 1.05, "2 steps at most, in 1 of 768 places"),
+        (1, 1, 1.2, "which excuse 0.1 at most"),
+        (0, 1, 1.05, ""),
+    ],
+)
+def test_ties_excuse_what_they_can(model: tuple[Path, Array], count: int, step: int, factor: float, said: str) -> None:
+    """One step in one of eight places, and a tenth of the output."""
+    path, x = model
+    program = pn.load(path, {"x": x}).build(verify=False)
+    (got,) = pn.Session(program, "cpu").run({"x": x}).values()
+    source: Any = OfIntegers([got], moved(count, step))
+    allowance = QuantizedAllowance(program, Dataflow(program), source, [x], "cpu", "fp32")
+    found = allowance.judge(0, got, agreement(got, got * np.float32(factor)), BOUNDS)
+    assert found.ok == (not said)
+    assert said in found.why
+    if found.ok:
+        assert (f"ties round to the other side ({count} of 768 of 'x" in found.note) == (count > 0), found.note
+    source.outputs = [got * np.float32(1.01)]
+    allowance = QuantizedAllowance(program, Dataflow(program), source, [x], "cpu", "fp32")
+    assert not allowance.judge(0, got, agreement(got, got * np.float32(factor)), BOUNDS).ok, "wrong after the integers"

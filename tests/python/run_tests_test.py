@@ -350,12 +350,12 @@ def test_what_tests_record_and_what_others_wrote_stand_on_the_page(tree: Path) -
 def test_planted_faults_have_a_table_of_their_own(tmp_path: Path) -> None:
     """As pytest reports them: one entry for each model, with properties that are text."""
     report = tmp_path / "planted.xml"
-    entries = [("gru", 24, 24, []), ("bert", 52, 50, ["a vector x 1.01: key.bias", "a|b: c"])]
+    entries = [("gru", 24, 24, {}), ("bert", 52, 50, {"a vector x 1.01: key.bias": 2.34e-5, "a|b: c": 0.0})]
     cases = "".join(
         f'<testcase classname="planted" name="test[{name}]"><properties><property name="faults of" value="{name}"/>'
         f'<property name="planted" value="{planted}"/><property name="found" value="{found}"/>'
-        f'<property name="equivalent" value="{equal}"/></properties></testcase>'
-        for name, planted, found, equal in entries
+        f'<property name="missed" value="{missed}"/></properties></testcase>'
+        for name, planted, found, missed in entries
     )
     report.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
     outcome = Outcome("python:planted_faults_test", "c", True, True, 1)
@@ -366,7 +366,7 @@ def test_planted_faults_have_a_table_of_their_own(tmp_path: Path) -> None:
     assert "## Planted faults" in text
     rows = [line for line in text.splitlines() if line.startswith(("| bert", "| gru", "| **all**"))]
     assert rows == [
-        "| bert | 52 | 50 | 2 | a vector x 1.01: key.bias; a\\|b: c |",
+        "| bert | 52 | 50 | 2 | a vector x 1.01: key.bias (2e-05); a\\|b: c (0) |",
         "| gru | 24 | 24 | 0 |  |",
         "| **all** | 76 | 74 | 2 | |",
     ]

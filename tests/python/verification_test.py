@@ -227,6 +227,11 @@ def test_inner_rounding_errors_are_held_against_float64(live: bool) -> None:
     distances = row.targets["cpu"].exact
     assert distances is not None
     assert max(distances.ours, distances.source) < 1e-5
+    ours, theirs = f"{distances.ours:.1e}", f"{distances.source:.1e}"
+    (line,) = [line for line in str(result).splitlines() if line.startswith("linear ")]
+    assert f"({ours}, {theirs})" in line
+    for page in (result._repr_html_(), result.to_html()):
+        assert f"(from float64: ours {ours}, the source {theirs})" in page
 
 
 @pytest.mark.parametrize("inputs", [None, 3, [], [np.zeros(3)], np.zeros(3), "x"])

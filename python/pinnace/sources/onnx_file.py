@@ -24,6 +24,7 @@ _ACCURACY = "accuracy_level"
 # otherwise.
 _INTEGER_PRODUCTS = (b"QLinearConv", b"QLinearMatMul", b"MatMulInteger", b"ConvInteger", b"QGemm")
 _FUSIONS = ["DynamicQuantizeMatMulFusion", "MatMulIntegerToFloatFusion"]
+_OPTIMISED_MOST = 256 << 20  # bytes
 _REASON = 200  # characters: metadata has such values
 
 
@@ -194,10 +195,13 @@ class OnnxSource:
         return double_model(self.path)
 
     def optimised(self, inputs: Sequence[Array]) -> list[Array] | None:
-        """Outputs with onnxruntime's optimisations on; None where it fails, or the evaluator runs the model."""
+        """Outputs with onnxruntime's optimisations on; None where it fails, the evaluator runs the model, or weights are
+        many, for they would be in memory once more: the file is larger than _OPTIMISED_MOST, or has files beside it."""
         if self._evaluate:
             return None
         try:
+            if Path(self.path).stat().st_size > _OPTIMISED_MOST or _mentions(self.path, [b"location"]):
+                return None
             session, names = self._runtime(self.path, {}, optimise=True)
             return self._call(session, names, inputs)
         except Exception:  # whatever it is, the run without them is the reference

@@ -51,6 +51,7 @@ class Part:
     unavailable  targets that cannot run here, with the reason.
     nodes        per target, how many ran there.
     seen         of each output, what the source gave.
+    states_alone phrases on states that the source has none of the name of.
     worst        where the largest errors are.
     refused      what is wrong with an input; then nothing was compared.
     """
@@ -62,6 +63,7 @@ class Part:
     unavailable: dict[str, str] = field(default_factory=dict)
     nodes: dict[str, NodeCount] = field(default_factory=dict)
     seen: dict[str, Seen] = field(default_factory=dict)
+    states_alone: dict[str, None] = field(default_factory=dict)
     worst: WorstErrors = field(default_factory=WorstErrors)
     refused: tuple[int, str] | None = None
 
@@ -81,6 +83,7 @@ class Part:
         self.seen = {name: self.seen[name].merged(s) if name in self.seen else s for name, s in part.seen.items()} or (
             self.seen
         )
+        self.states_alone |= part.states_alone
         self.worst.merge(part.worst)
 
     def without_unavailable(self) -> Part:
@@ -133,6 +136,7 @@ def compared_part(
         part.nodes[column] = NodeCount(*nodes_on(session, target))
     if work is not None:
         part.seen = work.seen()
+        part.states_alone = dict.fromkeys(work.states_alone())
     return part
 
 

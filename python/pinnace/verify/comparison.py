@@ -317,7 +317,7 @@ def _comparison(
         part.unavailable,
         part.reference,
         part.nodes,
-        doubts_of(part.seen),
+        [*doubts_of(part.seen), *part.states_alone],
         about,
         graph,
         part.worst.details(graph.outputs),

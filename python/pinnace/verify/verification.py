@@ -61,7 +61,8 @@ def verify_program(
     """The program with its verification recorded: on the examples, on a second input beside the first of them, and
     where sizes are open once at other sizes. `tolerance` has bounds by dtype in place of the stated ones.
 
-    verified           how many inputs, against what; "inconclusive: …" where equal outputs prove nothing: an output
+    verified           how many inputs, against what, and by how much that differs from itself with its runtime's
+                       optimisations on, where it does; "inconclusive: …" where equal outputs prove nothing: an output
                        does not move with the input, is empty or has no finite value, or no target could be tried.
     verified.<target>  "yes: …" with the largest difference and how many nodes ran there, or "no: …": it cannot run
                        here, or no node did. Where no target can run here, "cpu" is tried beside them.
@@ -92,6 +93,7 @@ def verify_program(
             f"{len(examples)} input(s) against {source.description}",
             *(["on this machine's CPU, for none of the targets runs here"] if stand_in and ran else []),
             *work.single_labels(),
+            *(optimised_differs(source, work.referred()[0], 0) if ran else []),
         ]
     )
     doubts = work.doubts() if ran else ["no target ran it here"]
@@ -387,9 +389,13 @@ class Verification:
 
     def doubts(self) -> list[str]:
         """Why equal outputs prove nothing; empty where they do prove something."""
+        return doubts_of(self.seen()) + self.states_alone()
+
+    def states_alone(self) -> list[str]:
+        """Phrases on states that a source with states has none of the name of, so that nothing is held against them."""
         known = self.references[0].ran.states
         alone = [name for name in self.program.states if known and name not in known]
-        return doubts_of(self.seen()) + [f"state {name!r} has none of its name in the source" for name in alone]
+        return [f"state {name!r} has none of its name in the source" for name in alone]
 
     def seen(self) -> dict[str, Seen]:
         """Of each output, what the source gave in all calls so far."""
@@ -521,15 +527,22 @@ def ways_differ(source: Source, reference: ReferenceRun, call: int) -> list[str]
     runtime without its optimisations from the same with them."""
     said = []
     changes = getattr(source, "exporter_changes", None)
-    optimised = getattr(source, "optimised", None)
     if changes and (text := changes(reference.steps, call)):
         said.append(text)
-    if optimised and (other := optimised(reference.steps[call])) is not None:
-        plain = reference.ran.outputs[call]
-        far = max((agreement(a, b) for a, b in zip(other, plain, strict=True)), key=lambda d: d.relative)
-        if not far.ok:
-            said.append(f"with its optimisations on, the source differs from itself by {far.relative:.3g}")
-    return said
+    return said + optimised_differs(source, reference, call)
 
 
-__all__ = ["MORE_SEEDS", "Seen", "Verification", "doubts_of", "seen_in", "verify_program"]
+def optimised_differs(source: Source, reference: ReferenceRun, call: int) -> list[str]:
+    """A phrase that says so where a runtime without its optimisations differs from the same with them, by the bounds."""
+    optimised = getattr(source, "optimised", None)
+    if optimised is None or (other := optimised(reference.steps[call])) is None:
+        return []
+    plain = reference.ran.outputs[call]
+    found = [agreement(a, b) for a, b in zip(other, plain, strict=True)]
+    if all(verdict.ok for verdict in found):
+        return []
+    far = max(verdict.relative for verdict in found)
+    return [f"with its optimisations on, the source differs from itself by {far:.3g}"]
+
+
+__all__ = ["MORE_SEEDS", "Seen", "Verification", "doubts_of", "optimised_differs", "seen_in", "verify_program"]
