@@ -39,7 +39,10 @@ thread_tests=(
   '*Sixteen*' '*Threads*' '*AtOnce*'
 )
 cpp_filter=${filter:-'*'}
-[[ $preset == tsan && -z $filter ]] && cpp_filter=$(IFS=: && echo "${thread_tests[*]}")
+# Not where a forked child starts threads while threads of its parent ran: they get the addresses of those, which the
+# sanitizer holds for alive, and it ends the child ("dup thread with used id").
+thread_tests_of_forks='DeviceSearches.AProcessEndsInTheMiddleOfOne'
+[[ $preset == tsan && -z $filter ]] && cpp_filter=$(IFS=: && echo "${thread_tests[*]}:-$thread_tests_of_forks")
 python_tests=(threads_test.py forks_test.py cancel_test.py await_test.py logging_test.py session_threads_test.py)
 
 targets=()

@@ -121,6 +121,19 @@ def detector(name: str, seed: int = 0) -> Any:
     return model
 
 
+def frozen(model: Any) -> Any:
+    """With torchvision's FrozenBatchNorm2d, of the same statistics, in the place of batch normalisation."""
+    from torchvision.ops.misc import FrozenBatchNorm2d
+
+    for parent in list(model.modules()):
+        for name, norm in list(parent.named_children()):
+            if isinstance(norm, nn.BatchNorm2d):
+                made = FrozenBatchNorm2d(norm.num_features, norm.eps)
+                made.load_state_dict({k: v for k, v in norm.state_dict().items() if k != "num_batches_tracked"})
+                setattr(parent, name, made)
+    return model
+
+
 def _settle(model: Any, images: list[Tensor]) -> None:
     """Batch normalisation gets the statistics of a few photographs."""
     norms = [m for m in model.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]

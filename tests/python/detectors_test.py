@@ -67,6 +67,33 @@ def test_every_detector_converts_for_all_sizes_of_images(name: str) -> None:
     converted(name)
 
 
+def test_several_images_of_different_sizes() -> None:
+    """In one list, as torchvision's detectors take them: detections of each under its number."""
+    photographs = detectors.photographs()[:2]
+    sizes = [{1: pn.Dim(f"height{i}", 96, 400), 2: pn.Dim(f"width{i}", 96, 400)} for i in range(2)]
+    loaded = pn.load(detectors.detector("ssdlite"), photographs, dynamic_shapes={"images": sizes})
+    assert [str(spec) for spec in loaded.inputs["images.1"].shape] == ["3", "height1", "width1"]
+    examples = [{"images.0": a.numpy(), "images.1": b.numpy()} for a, b in (photographs, photographs[::-1])]
+    program = loaded.build(examples=examples)
+    assert program.metadata["verified.cpu"].startswith("yes"), program.metadata
+    session = pn.Session(program)
+    for feed in examples:
+        found = session.run(feed)
+        assert list(found) == [f"{i}.{part}" for i in range(2) for part in ("boxes", "scores", "labels")]
+        assert min(len(found[f"{i}.scores"]) for i in range(2)) >= 5
+
+
+@pytest.mark.rotating
+def test_frozen_batch_normalisation() -> None:
+    """Which torchvision's own weights of R-CNNs come with."""
+    model = detectors.frozen(detectors.detector("faster_rcnn_mobilenet"))
+    assert not [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
+    program = pn.load(model, [detectors.photographs()[0]], dynamic_shapes=OPEN).build(examples=images()[:2])
+    assert program.metadata["verified"].startswith("2 input(s)"), program.metadata["verified"]
+    assert program.metadata["verified.cpu"].startswith("yes"), program.metadata["verified.cpu"]
+    assert "batch_normalization" not in {node.op for node in program.nodes}
+
+
 @pytest.mark.parametrize("kind", ["yolo", "detr"])
 def test_detectors_of_other_kinds(kind: str) -> None:
     model, photographs = yolo()
