@@ -7,9 +7,9 @@
     fuzz.py --jobs 2 --seconds 20               two targets at a time
 
 Seeds are made once (tests/fuzz/make_seeds.py). What is found to reach more is kept in build/fuzz/corpus, where the next
-run starts; totals go on as long as the program is the same, and are kept in build/fuzz/results.json, with the
-executions of programs before it, which --executions counts too. A finding ends its target: the input lies in build/fuzz/findings, and `build/fuzz/fuzz_<target> <input>` repeats it. Options that are
-unknown here are libFuzzer's.
+run starts; totals go on as long as the program is the same, and are kept in build/fuzz/results.json, with those of the
+programs before it, which --executions counts too. A finding ends its target: the input lies in build/fuzz/findings, and
+`build/fuzz/fuzz_<target> <input>` repeats it. Options that are unknown here are libFuzzer's.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import tempfile
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -163,7 +163,8 @@ def run(target: str, total: Total, seconds: float, seeds: Path, options: list[st
 
 def total_of(program: str, stored: dict[str, Any]) -> Total:
     """What to go on from: a program that has changed starts again, but for the executions of those before it."""
-    kept = Total(**stored)
+    known = {f.name for f in fields(Total)}
+    kept = Total(**{name: value for name, value in stored.items() if name in known})
     kept.findings = []
     return kept if kept.program == program else Total(program, earlier=kept.earlier + kept.executions)
 

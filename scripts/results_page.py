@@ -9,7 +9,6 @@ fuzz.py (build/fuzz/results.json). Any other section stays as it is.
 from __future__ import annotations
 
 import argparse
-import ast
 import datetime
 import json
 import sys
@@ -88,8 +87,8 @@ def planted_lines(outcomes: list[Outcome]) -> list[str]:
         return []
     rows = []
     for row in sorted(kept, key=lambda k: k["faults of"]):
-        missed = ast.literal_eval(row["missed"])
-        said = "; ".join(f"{fault} ({change:.1g})" for fault, change in missed.items()).replace("|", "\\|")
+        missed = json.loads(row["missed"])
+        said = "; ".join(f"{fault} ({change})" for fault, change in missed.items()).replace("|", "\\|")
         rows.append((row["faults of"], int(row["planted"]), int(row["found"]), len(missed), said))
     sums = [sum(row[column] for row in rows) for column in (1, 2, 3)]  # type: ignore[misc]
     return [

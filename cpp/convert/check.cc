@@ -15,18 +15,20 @@ namespace {
 
 struct Sized {
   TypeInference types;
-  bool fits = true;  ///< whether no symbol is left that stands for a size of an input
+  bool fits = true;  ///< whether no size of an input is open
 };
 
-/// Types for symbols at sizes that the graph can have, since verdicts speak of sizes; for open ones where none fits.
+/// Types at sizes that the graph can have, since verdicts speak of sizes; with open ones where none fits.
 Result<Sized> infer_sized(const Graph& graph, const OpTable& ops) {
   const AheadBudget budget;
+  const bool open = std::any_of(graph.inputs.begin(), graph.inputs.end(),
+                                [&](ValueId id) { return !graph.value(id).type.concrete(); });
   for (int64_t wanted : kTriedSizes) {
-    if (graph.symbols.empty()) break;
+    if (!open) break;
     if (auto sized = infer_types(graph, sized_inputs(graph, wanted), {}, ops)) return Sized{std::move(*sized)};
   }
-  PINNACE_ASSIGN(TypeInference open, infer_types(graph, {}, {}, ops));
-  return Sized{std::move(open), graph.symbols.empty()};
+  PINNACE_ASSIGN(TypeInference types, infer_types(graph, {}, {}, ops));
+  return Sized{std::move(types), !open};
 }
 
 /// Who answers for a target. Metal is in builds for Apple's systems alone, and takes what the back ends take whose

@@ -128,10 +128,10 @@ def agreement(
     bounds  by dtype name, relative to the largest magnitude of the whole; for slices see slice_bound().
     exact   the value in float64: a slice outside of its bound then passes if it is as near to this as `want` is. Where
             `want` is not finite and this is, it takes the place of `want`.
-    spread  values on inputs that differ by a rounding error: the exact ones with `exact`, else `want`. What they move by
-            excuses at most a percent of a slice, of 16 bits more; with `exact` also what the bound of the whole is.
+    spread  values on inputs that differ by a rounding error: the exact ones with `exact`, else `want`. What they move
+            by excuses at most a percent of a slice, of 16 bits more; with `exact` also the bound of the whole.
     quantized  without `exact`: what moves is excused up to QUANTIZED_MOST of the whole instead.
-    rounded  with `exact`: `spread` comes from rounding errors at every operator instead, and excuses that percent alone.
+    rounded  with `exact`: `spread` comes from rounding errors at every operator instead; only that percent then.
 
     Arrays of other shape or dtype differ. Integers are compared as integers. Non-finite values must stand in the same
     places, sentinels must be equal to 1e-6.

@@ -218,9 +218,9 @@ class Cluster:
             raise named from None
         if isinstance(error, self._package.KilledWorker):
             raise _core.DeviceLost(
-                f"{job.name}: {error.allowed_failures + 1} workers in turn ended that had them to run, beside other "
-                f"tasks or alone, the last of them {error.last_worker.address}. One that takes more memory than it may "
-                "is ended so; its log says why."
+                f"{job.name}: {error.allowed_failures + 1} workers that were given them ended, one after the other, "
+                f"the last of them {error.last_worker.address}; another task there may be the cause. A worker that "
+                "takes more memory than it may is ended so; its log says why."
             ) from None
         if isinstance(error, CancelledError | self._package.comm.CommClosedError):
             self._lost(job.name, error)

@@ -27,6 +27,7 @@ TEST(ModelCheck, SaysWhatThePlannerWillOfSizesThatComeWithTheRun) {
       {"input %x : f32[2,3] input %n : i32[1] %y : f32[1,3] = gather(%x, %n)", false},
       {"symbol n 1..9 input %x : f32[n,3] %k : i64[2,?] = non_zero(%x) %y : f32[2,?] = cast(%k) {to=\"f32\"}", true},
       {"symbol n 1..9 input %x : f32[n,3] %y : f32[n,3] = relu(%x)", false},
+      {"input %x : f32[?,3] %y : f32[?,3] = relu(%x)", false},
   };
   for (const auto& [nodes, on_the_cpu] : kGraphs) {
     SCOPED_TRACE(nodes);

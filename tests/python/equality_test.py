@@ -332,9 +332,8 @@ def test_a_runtime_that_differs_from_itself_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, factor: float
 ) -> None:
     """With optimisations and without: in what is recorded of a right program as in the refusal of a wrong one."""
-    path = onnx_model(
-        tmp_path / "net.onnx", [helper.make_node("MatMul", ["x", "w"], ["y"])], [5, 6], {"w": normal(6, 3)}
-    )
+    nodes, weights = [helper.make_node("MatMul", ["x", "w"], ["y"], name="allocation")], normal(6, 3)
+    path = onnx_model(tmp_path / "net.onnx", nodes, [5, 6], {"w": weights})
     optimised = OnnxSource.optimised
 
     def approximate(self: OnnxSource, inputs: Sequence[Array]) -> list[Array]:
@@ -343,8 +342,13 @@ def test_a_runtime_that_differs_from_itself_is_reported(
         return [y * np.float32(factor) for y in made]
 
     monkeypatch.setattr(OnnxSource, "optimised", approximate)
-    verified = pn.load(path, {"x": normal(5, 6)}).build().metadata["verified"]
-    assert ("with its optimisations on, the source differs from itself by 0.01" in verified) == (factor != 1)
+    model, said = pn.load(path, {"x": normal(5, 6)}), "with its optimisations on, the source differs from itself"
+    assert (f"{said}: differs by 0.01 of" in model.build().metadata["verified"]) == (factor != 1)
+    assert said not in model.build(tolerance=0.1).metadata["verified"]
+    wrong = pn.load(onnx_model(tmp_path / "wrong.onnx", nodes, [5, 6], {"w": 2 * weights})).build(verify=False)
+    with pytest.raises(pn.VerificationError) as refusal:
+        verify_program(wrong, OnnxSource(str(path)), [{"x": normal(5, 6)}], ["cpu"])
+    assert (said in str(refusal.value)) == (factor != 1)
 
 
 @pytest.mark.parametrize("x", [torch.linspace(-2, 3, 31), torch.arange(31) % 7 - 3], ids=["floats", "integers"])

@@ -38,12 +38,19 @@ class _Lines:
 
     def weights(self, rank: int, *types: str) -> Iterator[tuple[int, str, str]]:
         """Constants of those types, at least that rank, and more than one element: line, name, type with shape."""
+        fine = self.fine()
         for number, line in enumerate(self.lines):
             found = _CONST.match(line)
-            if found and found["type"] in types:
+            if found and found["type"] in types and found["name"] not in fine:
                 shape = [int(size) for size in found["shape"].split(",") if size]
                 if len(shape) >= rank and max(shape, default=1) > 1:
                     yield number, found["name"], f"{found['type']}[{found['shape']}]"
+
+    def fine(self) -> set[str]:
+        """Constants that dequantize one of 32 bits, as biases are: what a step of it is changes nothing that shows."""
+        types = {found["name"]: found["type"] for found in map(_CONST.match, self.lines) if found}
+        read = [node["inputs"].replace("%", "").split(", ") for _, node in self.nodes("dequantize_linear")]
+        return {name for inputs in read if types.get(inputs[0]) == "i32" for name in inputs[1:]}
 
     def constants(self) -> dict[str, re.Match[str]]:
         return {found["name"]: found for line in self.lines if (found := _CONST.match(line))}
@@ -81,7 +88,9 @@ def _scaled(factor: str, rank: int, most: int = 9, type: str = "f32") -> Maker:
 def _swapped_channels(model: _Lines) -> Iterator[tuple[str, Callable[[], str]]]:
     for number, name, shape in model.weights(1, "f32", "f16", "i8", "u8"):
         count = int(re.findall(r"\d+", shape.partition("[")[2])[0])
-        if count < 2:
+        values = model.constants()[name]["data"].strip("{}").split(",") if count > 1 else []
+        row = len(values) // count
+        if not row or values[:row] == values[row : 2 * row]:
             continue
         order = ",".join(map(str, [1, 0, *range(2, count)]))
         extra = [
@@ -95,10 +104,12 @@ def _quantiser(operand: int, change: Callable[[str], str]) -> Maker:
     """Of one quantize_linear or dequantize_linear alone: another scale (operand 1) or zero point (2)."""
 
     def make(model: _Lines) -> Iterator[tuple[str, Callable[[], str]]]:
-        constants = model.constants()
+        constants, fine = model.constants(), model.fine()
         for number, node in model.nodes("quantize_linear", "dequantize_linear"):
             inputs = node["inputs"].split(", ")
-            if len(inputs) <= operand or not (found := constants.get(inputs[operand].removeprefix("%"))):
+            name = inputs[operand].removeprefix("%") if len(inputs) > operand else ""
+            found = constants.get(name)
+            if found is None or name in fine:
                 continue
             values = ",".join(change(value) for value in found["data"].strip("{}").split(","))
             other = f"  const %fault.value : {found['type']}[{found['shape']}] = {{{values}}}"

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 from pathlib import Path
+from xml.sax.saxutils import quoteattr
 
 import fuzz
 import pytest
@@ -350,11 +351,11 @@ def test_what_tests_record_and_what_others_wrote_stand_on_the_page(tree: Path) -
 def test_planted_faults_have_a_table_of_their_own(tmp_path: Path) -> None:
     """As pytest reports them: one entry for each model, with properties that are text."""
     report = tmp_path / "planted.xml"
-    entries = [("gru", 24, 24, {}), ("bert", 52, 50, {"a vector x 1.01: key.bias": 2.34e-5, "a|b: c": 0.0})]
+    entries = [("gru", 24, 24, {}), ("bert", 52, 50, {"a vector x 1.01: key.bias": "2e-05", "a|b: c": "inf"})]
     cases = "".join(
         f'<testcase classname="planted" name="test[{name}]"><properties><property name="faults of" value="{name}"/>'
         f'<property name="planted" value="{planted}"/><property name="found" value="{found}"/>'
-        f'<property name="missed" value="{missed}"/></properties></testcase>'
+        f'<property name="missed" value={quoteattr(json.dumps(missed))}/></properties></testcase>'
         for name, planted, found, missed in entries
     )
     report.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
@@ -366,7 +367,7 @@ def test_planted_faults_have_a_table_of_their_own(tmp_path: Path) -> None:
     assert "## Planted faults" in text
     rows = [line for line in text.splitlines() if line.startswith(("| bert", "| gru", "| **all**"))]
     assert rows == [
-        "| bert | 52 | 50 | 2 | a vector x 1.01: key.bias (2e-05); a\\|b: c (0) |",
+        "| bert | 52 | 50 | 2 | a vector x 1.01: key.bias (2e-05); a\\|b: c (inf) |",
         "| gru | 24 | 24 | 0 |  |",
         "| **all** | 76 | 74 | 2 | |",
     ]

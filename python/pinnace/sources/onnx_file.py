@@ -25,6 +25,7 @@ _ACCURACY = "accuracy_level"
 _INTEGER_PRODUCTS = (b"QLinearConv", b"QLinearMatMul", b"MatMulInteger", b"ConvInteger", b"QGemm")
 _FUSIONS = ["DynamicQuantizeMatMulFusion", "MatMulIntegerToFloatFusion"]
 _OPTIMISED_MOST = 256 << 20  # bytes
+_EXTERNAL = b"\x0a\x08location"  # as protobuf writes the key of a tensor's external data
 _REASON = 200  # characters: metadata has such values
 
 
@@ -195,12 +196,12 @@ class OnnxSource:
         return double_model(self.path)
 
     def optimised(self, inputs: Sequence[Array]) -> list[Array] | None:
-        """Outputs with onnxruntime's optimisations on; None where it fails, the evaluator runs the model, or weights are
-        many, for they would be in memory once more: the file is larger than _OPTIMISED_MOST, or has files beside it."""
+        """Outputs with onnxruntime's optimisations on. None where that fails or the evaluator runs the model; and where
+        the file is larger than _OPTIMISED_MOST or has others beside it, for weights would be in memory once more."""
         if self._evaluate:
             return None
         try:
-            if Path(self.path).stat().st_size > _OPTIMISED_MOST or _mentions(self.path, [b"location"]):
+            if Path(self.path).stat().st_size > _OPTIMISED_MOST or _mentions(self.path, [_EXTERNAL]):
                 return None
             session, names = self._runtime(self.path, {}, optimise=True)
             return self._call(session, names, inputs)

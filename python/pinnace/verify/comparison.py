@@ -51,7 +51,7 @@ class Comparison:
     reference    what ran the reference: "torch 2.13".
     nodes        per target: how many nodes ran on a back end that it names, and how many there are.
     inconclusive why equal values prove nothing, one sentence each: an output that does not move with the input, is
-                 empty, or has no finite value.
+                 empty, or has no finite value, or a state that the reference has none of the name of.
     about        what it was made with, by name: the call, the date, the machine, versions of packages.
     graph        what was compared; None where it is not known.
     details      of the worst values, eight at most, the worst first: where their errors lie.

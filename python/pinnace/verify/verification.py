@@ -93,7 +93,7 @@ def verify_program(
             f"{len(examples)} input(s) against {source.description}",
             *(["on this machine's CPU, for none of the targets runs here"] if stand_in and ran else []),
             *work.single_labels(),
-            *(optimised_differs(source, work.referred()[0], 0) if ran else []),
+            *(optimised_differs(source, work.referred()[0], 0, work.plain_floats("fp32")) if ran else []),
         ]
     )
     doubts = work.doubts() if ran else ["no target ran it here"]
@@ -278,8 +278,7 @@ class Verification:
         beside  all outputs of the call: those that have a row for each detection are judged together, as sets.
         """
         output, want = self.outputs[place], reference.ran.outputs[call][place]
-        halves = [BOUNDS[half] for half in self.flow.origins(output).halves]
-        bounds = {d: max([b, *halves]) for d, b in bounds_of(precision).items()} | self.tolerance
+        bounds = self.bounds(output, precision)
         group = next((g for g in self.groups if place in g.places), None)
         if group is not None and self._have_rows(group, reference, call, beside):
             verdicts = self._detections(group, reference, call, beside, bounds)
@@ -306,6 +305,21 @@ class Verification:
             if values is not None and is_tie(got, want, values, bounds):
                 return Agreement(verdict.largest, 0.0, True, "", None, f"ties of {tied[0]} taken in another order")
         return allowance.judge(place, got, verdict, bounds)
+
+    def bounds(self, output: str, precision: str) -> dict[str, float]:
+        """By dtype."""
+        halves = [BOUNDS[half] for half in self.flow.origins(output).halves]
+        return {d: max([b, *halves]) for d, b in bounds_of(precision).items()} | self.tolerance
+
+    def plain_floats(self, precision: str) -> dict[int, dict[str, float]]:
+        """Bounds of the outputs that have one right order and no choice, by place: floats that are not of detections
+        and have no eigenvectors or elements that are chosen among equal ones in them."""
+        found = {}
+        for place, (name, spec) in enumerate(self.program.outputs.items()):
+            chosen = self.is_of_detections(place) or self.flow.origins(name).vectors or tied_value(self.flow, name)
+            if not chosen and str(spec.dtype) in BOUNDS:
+                found[place] = self.bounds(name, precision)
+        return found
 
     def is_of_detections(self, place: int) -> bool:
         """Whether an output has one row for each detection, in an order of its own."""
@@ -353,7 +367,7 @@ class Verification:
         said = []
         if not getattr(self.inner, "rounded_types", ()):  # else the verdict names it: inner values are of another type
             said.append(first_difference(self.program, self.inner, reference.steps[call], target, bounds))
-        said += ways_differ(self.source, reference, call)
+        said += ways_differ(self.source, reference, call, self.plain_floats(precision))
         return "; ".join(said)
 
     # ---- what would prove nothing
@@ -522,27 +536,32 @@ def _identity(inputs: Sequence[Array]) -> tuple[int, ...]:
     return tuple(map(id, inputs))
 
 
-def ways_differ(source: Source, reference: ReferenceRun, call: int) -> list[str]:
+def ways_differ(
+    source: Source, reference: ReferenceRun, call: int, bounds: Mapping[int, Mapping[str, float]]
+) -> list[str]:
     """Phrases that say so where two ways of running the source differ: a module from what torch.export made of it, a
-    runtime without its optimisations from the same with them."""
+    runtime without its optimisations from the same with them (bounds: as of optimised_differs)."""
     said = []
     changes = getattr(source, "exporter_changes", None)
     if changes and (text := changes(reference.steps, call)):
         said.append(text)
-    return said + optimised_differs(source, reference, call)
+    return said + optimised_differs(source, reference, call, bounds)
 
 
-def optimised_differs(source: Source, reference: ReferenceRun, call: int) -> list[str]:
-    """A phrase that says so where a runtime without its optimisations differs from the same with them, by the bounds."""
+def optimised_differs(
+    source: Source, reference: ReferenceRun, call: int, bounds: Mapping[int, Mapping[str, float]]
+) -> list[str]:
+    """A phrase that says so where a runtime without its optimisations differs from the same with them.
+
+    bounds  of the outputs to look at, by place.
+    """
     optimised = getattr(source, "optimised", None)
-    if optimised is None or (other := optimised(reference.steps[call])) is None:
+    if not bounds or optimised is None or (other := optimised(reference.steps[call])) is None:
         return []
     plain = reference.ran.outputs[call]
-    found = [agreement(a, b) for a, b in zip(other, plain, strict=True)]
-    if all(verdict.ok for verdict in found):
-        return []
-    far = max(verdict.relative for verdict in found)
-    return [f"with its optimisations on, the source differs from itself by {far:.3g}"]
+    found = [agreement(other[place], plain[place], bounds[place]) for place in bounds]
+    far = max((verdict for verdict in found if not verdict.ok), key=lambda verdict: verdict.relative, default=None)
+    return [] if far is None else [f"with its optimisations on, the source differs from itself: {far.why}"]
 
 
 __all__ = ["MORE_SEEDS", "Seen", "Verification", "doubts_of", "optimised_differs", "seen_in", "verify_program"]
