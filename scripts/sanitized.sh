@@ -41,8 +41,8 @@ thread_tests=(
 cpp_filter=${filter:-'*'}
 # Not where a forked child starts threads while threads of its parent ran: they get the addresses of those, which the
 # sanitizer holds for alive, and it ends the child ("dup thread with used id").
-thread_tests_of_forks='DeviceSearches.AProcessEndsInTheMiddleOfOne'
-[[ $preset == tsan && -z $filter ]] && cpp_filter=$(IFS=: && echo "${thread_tests[*]}:-$thread_tests_of_forks")
+left_out='DeviceSearches.AProcessEndsInTheMiddleOfOne'
+[[ $preset == tsan && -z $filter ]] && cpp_filter=$(IFS=: && echo "${thread_tests[*]}:-$left_out")
 python_tests=(threads_test.py forks_test.py cancel_test.py await_test.py logging_test.py session_threads_test.py)
 
 targets=()

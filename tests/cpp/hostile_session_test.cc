@@ -12,6 +12,7 @@
 #include "base/status.h"
 #include "cases/run_case.h"
 #include "cpp/counted_memory.h"
+#include "cpp/text_program.h"
 
 namespace pinnace::testing {
 
@@ -173,11 +174,7 @@ TEST(HostileSessions, OnlyNumbersThatDecideSizesAreAskedForAgain) {
   for (const auto& [node, again] : kNodes) {
     const std::string text = str_cat("graph \"g\" { input %x : f32[2,3] ", node, " output \"y\" %y }");
     SCOPED_TRACE(text);
-    auto model = Model::parse(text, {.disabled_passes = {"all"}});
-    ASSERT_TRUE(model.ok()) << model.status().message();
-    const auto program = model->build();
-    ASSERT_TRUE(program.ok()) << program.status().message();
-    auto session = Session::create(*program, {.threads = 1});
+    auto session = Session::create(program_of(text), {.threads = 1});
     ASSERT_TRUE(session.ok()) << session.status().message();
     EXPECT_EQ(session->placement()[0].kernel == "chosen when sizes are known", again);
   }

@@ -1,5 +1,6 @@
 // What an imported ONNX model means: names, symbols, functions, nested graphs, older opsets, and the list of refusals.
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "cpp/onnx_fixture.h"
@@ -255,6 +256,19 @@ TEST_F(OnnxTest, NumbersBesideValuesThatAreOnlyStoredAreRefused) {
   alpha.set_f(0.5f);
   add_output("y");
   EXPECT_EQ(refused(Code::kConversion, "stored, not computed with").nodes().size(), 1u);
+}
+
+TEST_F(OnnxTest, NumbersThatDoNotFitTheIntegersBesideThemAreRefused) {
+  add_input("x", {2}, proto::TensorProto::INT64);
+  auto& node = add_node(graph(), "Swish", {"x"}, {"y"});
+  auto& alpha = *node.add_attribute();
+  alpha.set_name("alpha");
+  alpha.set_type(proto::AttributeProto::FLOAT);
+  add_output("y");
+  for (const float value : {INFINITY, -INFINITY, NAN, 1e30f, 0x1p63f, -0x1.000002p63f}) {
+    alpha.set_f(value);
+    EXPECT_EQ(refused(Code::kConversion, "a number that has to be int64 does not fit it").nodes().size(), 1u) << value;
+  }
 }
 
 TEST_F(OnnxTest, ProblemsInNestedGraphsAreListedOnce) {

@@ -1,5 +1,8 @@
 // SourceNode: reading a node of the source, and putting nodes of ours in its place.
 #include <algorithm>
+#include <cmath>
+#include <limits>
+#include <type_traits>
 
 #include "base/dtype_code.h"
 #include "import/onnx/mapping.h"
@@ -254,6 +257,16 @@ Result<ValueId> SourceNode::constant_int(int64_t value) {
 Result<ValueId> SourceNode::constant_scalar(DType dtype, double value) {
   if (!(dtypes(dtype) & kAny))
     return refuse("values of this type are stored, not computed with", std::string(dtype_name(dtype)));
+  const bool fits = visit(dtype, [&](auto zero) {
+    using W = Wide<decltype(zero)>;
+    if constexpr (std::is_integral_v<W>) {
+      // One beyond the largest, which of 64 bits is no double itself.
+      const double end = std::ldexp(1.0, std::numeric_limits<W>::digits);
+      return value >= static_cast<double>(std::numeric_limits<W>::lowest()) && value < end;
+    }
+    return true;
+  });
+  if (!fits) return refuse(str_cat("a number that has to be ", dtype_name(dtype), " does not fit it"), str_cat(value));
   PINNACE_ASSIGN(ConstantPtr data, visit(dtype, [&](auto zero) {
                    using T = decltype(zero);
                    const T element = narrow<T>(static_cast<Wide<T>>(value));
