@@ -1,12 +1,9 @@
-// operators() as dicts, and graphs in text form run by reference code on numpy arrays.
+// operators() as dicts.
 #include "operators.h"
 
 #include <pinnace/operators.h>
 #include <pybind11/stl.h>
 
-#include "arrays.h"
-#include "errors.h"
-#include "gil.h"
 #include "types.h"
 
 namespace py = pybind11;
@@ -54,26 +51,6 @@ Rows operator_dicts() {
   return all;
 }
 
-Arrays run_text(const std::string& text, const py::sequence& arrays) {
-  std::vector<BorrowedArray> borrowed;
-  std::vector<Tensor> inputs;
-  for (size_t i = 0; i < arrays.size(); ++i) {
-    borrowed.push_back(borrow_array(arrays[i], "input " + std::to_string(i)));
-    inputs.push_back(borrowed.back().tensor);
-  }
-  std::vector<OwnedTensor> outputs;
-  {
-    const auto run = [&] {
-      const WithoutGil release;
-      return run_graph_text(text, inputs);
-    };
-    outputs = check(run());
-  }
-  Arrays results;
-  for (const OwnedTensor& output : outputs) results.append(array_of(output.type, output.bytes));
-  return results;
-}
-
 }  // namespace
 
 void add_operators(py::module_& module) {
@@ -89,11 +66,6 @@ void add_operators(py::module_& module) {
         return names;
       },
       "Names of all element types, which numpy or ml_dtypes has as well.");
-  module.def("run_graph_text", run_text, py::arg("text"), py::arg("inputs"),
-             "Runs a graph given in its text form by reference code.\n\n"
-             "inputs: arrays in the order of the graph's inputs. Returns a list of arrays. Slow: for tests and "
-             "documentation.\n"
-             "InvalidArgument: the text does not parse, or types do not fit.");
 }
 
 }  // namespace pinnace::bindings

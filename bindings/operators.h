@@ -4,6 +4,6 @@
 #include <pybind11/pybind11.h>
 
 namespace pinnace::bindings {
-/// Adds operators() and run_graph_text().
+/// Adds operators() and dtypes().
 void add_operators(pybind11::module_& module);
 }  // namespace pinnace::bindings

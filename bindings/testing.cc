@@ -1,4 +1,4 @@
-// Importers and reference code for tests in Python, on numpy arrays.
+// Graphs in text form, and importers, run by reference code on numpy arrays, for tests in Python.
 #include "testing.h"
 
 #include <pinnace/testing.h>
@@ -13,20 +13,30 @@ namespace py = pybind11;
 
 namespace pinnace::bindings {
 namespace {
-Arrays run_onnx(const std::string& path, const py::sequence& arrays) {
+/// What `run` makes of the arrays, called without the GIL.
+template <class Run>
+Arrays run_once(const py::sequence& arrays, const Run& run) {
   std::vector<BorrowedArray> borrowed;
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < arrays.size(); ++i) {
     borrowed.push_back(borrow_array(arrays[i], "input " + std::to_string(i)));
     inputs.push_back(borrowed.back().tensor);
   }
-  const auto run = [&] {
+  const auto without_gil = [&] {
     const WithoutGil release;
-    return run_onnx_reference(path, inputs);
+    return run(inputs);
   };
   Arrays results;
-  for (const OwnedTensor& output : check(run())) results.append(array_of(output.type, output.bytes));
+  for (const OwnedTensor& output : check(without_gil())) results.append(array_of(output.type, output.bytes));
   return results;
+}
+
+Arrays run_text(const std::string& text, const py::sequence& arrays) {
+  return run_once(arrays, [&](std::span<const Tensor> inputs) { return run_graph_text(text, inputs); });
+}
+
+Arrays run_onnx(const std::string& path, const py::sequence& arrays) {
+  return run_once(arrays, [&](std::span<const Tensor> inputs) { return run_onnx_reference(path, inputs); });
 }
 
 py::typing::List<Arrays> run_model(const std::string& path, const py::sequence& steps) {
@@ -55,6 +65,11 @@ py::typing::List<Arrays> run_model(const std::string& path, const py::sequence& 
 }  // namespace
 
 void add_testing(py::module_& module) {
+  module.def("run_graph_text", run_text, py::arg("text"), py::arg("inputs"),
+             "Runs a graph given in its text form by reference code.\n\n"
+             "inputs: arrays in the order of the graph's inputs. Returns a list of arrays. Slow: for tests and "
+             "documentation.\n"
+             "InvalidArgument: the text does not parse, or types do not fit.");
   module.def("run_onnx_reference", run_onnx, py::arg("path"), py::arg("inputs"),
              "Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.");
   module.def(

@@ -1,4 +1,4 @@
-// The operators of this build, for documentation and tests: schemas, and running one operator by its reference code.
+// The operators of this build, for documentation and tests: their schemas.
 #pragma once
 
 #include <span>
@@ -35,18 +35,6 @@ struct OperatorInfo {
 
 /// Every operator built in, in alphabetical order.
 std::vector<OperatorInfo> operators();
-
-/// Bytes owned by the caller.
-struct OwnedTensor {
-  TensorType type;
-  std::vector<std::byte> bytes;
-};
-
-/// Runs one operator by its reference code. `node` is the text form of a graph with one node or more whose inputs are
-/// `inputs`, e.g. "graph \"t\" { input %x : f32[2] %y : f32[2] = relu(%x) output \"y\" %y }".
-///
-/// kInvalidArgument: the text does not parse, or types do not fit. Not fast: for tests and documentation.
-Result<std::vector<OwnedTensor>> run_graph_text(std::string_view text, std::span<const Tensor> inputs);
 
 }  // namespace pinnace
 #pragma GCC visibility pop

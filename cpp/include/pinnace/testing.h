@@ -1,15 +1,27 @@
-// Entry points for pinnace's own tests: importers without passes, compilation or a session, run by reference code. Not
-// installed programs' business.
+// Entry points for pinnace's own tests: graphs and imported models without passes, compilation or a session, run by
+// reference code. Not installed programs' business.
 #pragma once
 
 #include <span>
 #include <string>
 #include <vector>
 
-#include <pinnace/operators.h>
+#include <pinnace/tensor.h>
 
 #pragma GCC visibility push(default)
 namespace pinnace {
+
+/// Bytes owned by the caller.
+struct OwnedTensor {
+  TensorType type;
+  std::vector<std::byte> bytes;
+};
+
+/// Runs one operator by its reference code. `node` is the text form of a graph with one node or more whose inputs are
+/// `inputs`, e.g. "graph \"t\" { input %x : f32[2] %y : f32[2] = relu(%x) output \"y\" %y }".
+///
+/// kInvalidArgument: the text does not parse, or types do not fit. Not fast: for tests and documentation.
+Result<std::vector<OwnedTensor>> run_graph_text(std::string_view text, std::span<const Tensor> inputs);
 
 /// Imports a model, .pt2 (a zip archive) or else ONNX, and gives the graph's text form, constants over 64 bytes as a
 /// hash. Errors as Model::load.
