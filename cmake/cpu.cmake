@@ -44,6 +44,14 @@ endfunction()
 # PINNACE_CPU_OBJECTS.
 function(ISA name processors)
   set(PINNACE_ISAS ${PINNACE_ISAS} ${name} PARENT_SCOPE)
+  set(kernel KERNEL)
+  if(processors STREQUAL x86_64)
+    set(kernel KERNEL_X86)
+  elseif(processors STREQUAL arm64)
+    set(kernel KERNEL_ARM64)
+  endif()
+  set(PINNACE_ISA_KERNELS "${PINNACE_ISA_KERNELS}#define PINNACE_KERNEL_${name}(...) ${kernel}(__VA_ARGS__)\n"
+      PARENT_SCOPE)
   if(NOT CMAKE_SYSTEM_PROCESSOR MATCHES "^(${processors})$")
     return()
   endif()
@@ -74,8 +82,12 @@ function(ISA name processors)
   set(PINNACE_CPU_OBJECTS ${PINNACE_CPU_OBJECTS} $<TARGET_OBJECTS:${target}> PARENT_SCOPE)
 endfunction()
 
-# After the last ISA line.
+# After the last ISA line. Writes what kernel_lists.h includes.
 macro(pinnace_end_of_instruction_sets)
+  file(CONFIGURE OUTPUT ${PROJECT_BINARY_DIR}/generated/cpu/backends/cpu/instruction_set_kernels.h
+       CONTENT "// Made of cmake/isa.cmake.\n#pragma once\n\n${PINNACE_ISA_KERNELS}" @ONLY)
+  set_property(SOURCE ${PROJECT_SOURCE_DIR}/cpp/backends/cpu/dispatch.cc
+               APPEND PROPERTY INCLUDE_DIRECTORIES ${PROJECT_BINARY_DIR}/generated/cpu)
   get_property(exact GLOBAL PROPERTY PINNACE_BODIES_EXACT)
   set_property(SOURCE ${exact} APPEND PROPERTY COMPILE_OPTIONS -ffp-contract=off)
   get_property(named GLOBAL PROPERTY PINNACE_BODY_SETS)

@@ -1,6 +1,6 @@
 # The instruction sets that the CPU back end is compiled for, the lowest first: a line each, with the processors that may
-# have it and the flags of its object library. base/cpu_features.h has the same names in the same order as an enum, and
-# finds out what a processor has; cpp/backends/cpu/simd/<name>.h says how large its registers are.
+# have it and the flags of its object library. cpp/base/instruction_sets.inc has the same names in the same order, and says
+# how a processor is asked; cpp/backends/cpu/simd/<name>.h says how large its registers are.
 set(x86_64 "x86_64|AMD64")
 set(arm64 "aarch64|arm64")
 

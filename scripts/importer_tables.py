@@ -81,9 +81,9 @@ def onnx_operators(table: str = "mappings.inc") -> dict[str, list[str]]:
 
 
 def torch_targets() -> dict[str, set[str]]:
-    """File of cpp/import/torch -> the targets of its tables, without overloads."""
+    """File of cpp/import/torch/mappings -> the targets of its tables, without overloads."""
     row = re.compile(r'^ *\{"([a-z_]+\.[\w.]+)",\s*\w+(?:, *[^{}]*)?\}', re.M)
-    rows = {path.stem: set(row.findall(path.read_text())) for path in (ROOT / "cpp/import/torch").glob("*.cc")}
+    rows = {path.stem: set(row.findall(path.read_text())) for path in (ROOT / "cpp/import/torch/mappings").glob("*.cc")}
     return {name: targets for name, targets in rows.items() if targets}
 
 
@@ -94,7 +94,7 @@ def number(name: str, path: str) -> int:
 
 def torch_sources(operators: set[str]) -> dict[str, list[str]]:
     """Our operator -> ATen targets, without overloads."""
-    folder = ROOT / "cpp/import/torch"
+    folder = ROOT / "cpp/import/torch/mappings"
     functions = _functions(folder)
     row = re.compile(r'^ *\{"([\w.]+)",\s*(\w+)((?:, *[^{}]*)?)\}', re.M)
     made = []

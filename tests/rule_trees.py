@@ -48,7 +48,7 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
         ({"cpp/base/a.cc": f"{_CC}B* b = dynamic_cast<B*>(a);\n"}, ["dynamic_cast"]),
         ({"cpp/base/a.cc": f"{_CC}void f() {{ std::abort(); }}\n"}, ["std::abort"]),
         ({"cpp/tools/a.cc": f"{_CC}void f() {{ try {{\n}} catch (...) {{ }} }}\n"}, ["try", "catch"]),
-        ({"cpp/base/thread_pool.cc": f"{_CC}void f() {{ try {{ throw 1; }} catch (...) {{ }} }}\n"}, ["throw"]),
+        ({"cpp/base/threads/thread_pool.cc": f"{_CC}void f() {{ try {{ throw 1; }} catch (...) {{ }} }}\n"}, ["throw"]),
         ({"cpp/base/a.cc": f"{_CC}void f() {{ std::rethrow_exception(e); }}\n"}, ["rethrow_exception"]),
         ({"cpp/base/a.cc": f"{_CC}int n = 1'000; char c = 'x';\nvoid f() {{ throw 1'000; }}\n"}, ["a.cc:3: throw"]),
     ],
@@ -84,6 +84,22 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
         ({"scripts/a.py": "#!/usr/bin/env python3\nimport os\n"}, ["a.py: opens without"]),
     ],
     "size": [({"cpp/base/a.cc": _CC * 801}, ["801 lines"])],
+    "folders": [
+        ({f"cpp/graph/a{i}.cc": _CC for i in range(41)}, ["cpp/graph: 41 files"]),
+        ({f"python/pinnace/cli/a{i}.py": '"""A."""\n' for i in range(41)}, ["python/pinnace/cli: 41 files"]),
+        ({f"cpp/import/onnx/a{i}.cc": _CC * 750 for i in range(11)}, ["cpp/import/onnx: 8250 lines"]),
+    ],
+    "neighbours": [
+        (
+            {
+                "cpp/backends/cpu/move/a.cc": f'{_CC}#include "backends/cpu/unary/b.h"\n',
+                "cpp/backends/cpu/unary/b.h": f'{_CC}#include "backends/cpu/binary/deep/c.h"\n',
+                "cpp/backends/cpu/binary/deep/c.h": f'{_CC}#include "backends/cpu/move/d.h"\n',
+                "cpp/backends/cpu/move/d.h": _CC,
+            },
+            ["backends/cpu/binary includes backends/cpu/move includes backends/cpu/unary includes"],
+        ),
+    ],
     "binaries": [({"tests/a.bin": "\0" * 100_001}, ["a binary of 100,001 bytes"])],
     "special_values": [
         (
@@ -131,7 +147,7 @@ BROKEN: dict[str, list[tuple[dict[str, str], list[str]]]] = {
         (
             {
                 "cmake/isa.cmake": 'ISA(generic ".*")\nISA(avx2 ${x86_64} -mavx2)\n',
-                "cpp/base/cpu_features.h": f"{_CC}enum class Cpu {{\n  generic,  ///< the baseline\n}};\n",
+                "cpp/base/instruction_sets.inc": f"{_CC}ISA(generic, any, true)\n",
                 "cpp/backends/cpu/simd/generic.h": _CC,
                 "cpp/backends/cpu/softmax/CMakeLists.txt": "# BODY(softmax.body.cc generic)\n",
                 "cpp/backends/cpu/softmax/softmax_f32.body.cc": _CC,
@@ -180,13 +196,18 @@ int f(char* p) {{ return snprintf(p, 1, "%d", 1) + fprintf(stderr, "x") + log.pr
     "cpp/base/border.h": f"{_CC}void f() {{ try {{ g(); }} catch (...) {{ }} }}\n",
     "cpp/import/onnx/a.cc": f'{_CC}#include "import/import.h"\n#include "nnapi/levels.h"\n#include "onnx_model.pb.h"\n',
     "cmake/isa.cmake": "ISA(generic)\n",
-    "cpp/base/cpu_features.h": f"{_CC}enum class Cpu {{\n  generic,  ///< the baseline\n}};\n",
+    "cpp/base/instruction_sets.inc": f"{_CC}ISA(generic, any, true)\n",
     "cpp/backends/cpu/simd/generic.h": _CC,
     "cpp/backends/cpu/softmax/CMakeLists.txt": "BODY(a.body.cc generic)\n",
     "cpp/backends/cpu/softmax/a.body.cc": _CC,
     "cpp/backends/softmetal/a.cc": f'{_CC}#include "backends/gpu/a.h"\n#include "backends/backend.h"\n',
     "tests/fakes/metal/Metal/Metal.h": _CC,
     "cpp/tools/run.cc": f'{_CC}int main() {{ printf("x"); }}\n',
+    "cpp/backends/cpu/kernels.inc": f'{_CC}#include "backends/cpu/softmax/kernels.inc"\n',
+    "cpp/backends/cpu/softmax/kernels.inc": _CC,
+    "cpp/backends/cpu/softmax/b.cc": f'{_CC}#include "backends/cpu/kernel.h"\n#include "backends/cpu/simd/generic.h"\n',
+    "cpp/backends/cpu/kernel.h": _CC,
+    **{f"tests/models/a{i}.py": '"""A model."""\n' for i in range(50)},
     "cpp/ops/ops.inc": "// The list.\nOP(a)\nOP(b)\n",
     "cpp/ops/a.cc": '// NaN stays.\n#include "ops/op.h"\nPINNACE_OP(a){.inputs = {{"x", kFloats}}};\n',
     "cpp/ops/op.h": _CC,

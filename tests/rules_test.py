@@ -87,7 +87,7 @@ PACKAGE_ORDER = (
         "picture_arithmetic",
         "preprocessing",
     ),
-    *("torch", "inputs", "sources", "verify", "quantize", "model", "loading", "device", "cli"),
+    *("torch", "torchscript", "inputs", "sources", "verify", "quantize", "model", "loading", "device", "cli"),
 )
 
 # Words that no code in cpp/ uses, with the reason that a reader gets. tools/ is a program and may print.
@@ -100,7 +100,7 @@ FORBIDDEN = (
 # through frames that clean up behind themselves: a catch in the middle hides that memory has run out.
 CATCHING = {
     Path("cpp/base/border.h"): "at_border, which public calls and bodies of threads go through",
-    Path("cpp/base/thread_pool.cc"): "from the worker whose task threw to the caller",
+    Path("cpp/base/threads/thread_pool.cc"): "from the worker whose task threw to the caller",
 }
 CATCH = (
     r"\b(?:try|catch|rethrow_exception)\b",
@@ -118,6 +118,10 @@ COLOURS = Path("python/pinnace/cli/output.py")  # may ask for NO_COLOR and TERM
 LINE_LIMIT = 800
 LINE_LIMITED = {".cc", ".h", ".py", ".sh", ".cmake", ".comp", ".glsl", ".metal"}
 BINARY_LIMIT_BYTES = 100_000
+# Of each folder of what is shipped, without those in it. One has a file per operator.
+SHIPPED = ("cpp", "bindings", "java", "python/pinnace")
+FOLDER_FILES, FOLDER_LINES = 40, 8000
+FILE_PER_OPERATOR = Path("cpp/ops")
 VAGUE_NAME = re.compile(r"(?:^|_)(?:utils?|helpers?|common(?!_subexpressions)|misc)(?:_|$)")
 SNAKE_CASE = re.compile(r"[a-z0-9]+(?:_[a-z0-9]+)*")
 # Names that look like files of the tree in README.md and docs/.
@@ -383,6 +387,40 @@ def rule_size(root: Path) -> Iterator[str]:
             yield f"{path}: {lines} lines, more than {LINE_LIMIT}: it is two files"
 
 
+def rule_folders(root: Path) -> Iterator[str]:
+    """No folder has more files or lines than a reader finds a way through."""
+    folders: dict[Path, list[Path]] = {}
+    for path in files(root):
+        if any(path.is_relative_to(top) for top in SHIPPED) and path.parent != FILE_PER_OPERATOR:
+            folders.setdefault(path.parent, []).append(path)
+    for folder, held in sorted(folders.items()):
+        if len(held) > FOLDER_FILES:
+            yield f"{folder}: {len(held)} files, more than {FOLDER_FILES}: it is two folders"
+        lines = sum(text(root / path).count("\n") for path in held if path.suffix in SOURCE_SUFFIXES)
+        if lines > FOLDER_LINES:
+            yield f"{folder}: {lines} lines, more than {FOLDER_LINES}: it is two folders"
+
+
+def rule_neighbours(root: Path) -> Iterator[str]:
+    """Folders of cpp/ that lie beside each other include one way.
+
+    What a folder holds itself is above and below its folders: contracts that they include, lists that include theirs.
+    """
+    edges: dict[str, set[str]] = {}
+    known = {path.relative_to("cpp") for path in below(root, "cpp", ".cc", ".h", ".inc", ".mm")}
+    for path in sorted(known):
+        for name in re.findall(r'^[ \t]*#[ \t]*include[ \t]*"([^"]+)"', text(root / "cpp" / path), re.MULTILINE):
+            own, other = path.parent.parts, Path(name).parent.parts
+            shared = next((i for i, (a, b) in enumerate(zip(own, other, strict=False)) if a != b), None)
+            if Path(name) in known and shared is not None:
+                edges.setdefault("/".join(own[: shared + 1]), set()).add("/".join(other[: shared + 1]))
+    done: set[str] = set()
+    for start in sorted(edges):
+        circle = _circle(edges, start, [], done)
+        if circle:
+            yield f"cpp: {' includes '.join(circle)}"
+
+
 def rule_binaries(root: Path) -> Iterator[str]:
     """No large binary file: models and vectors are made by code, or found outside."""
     for path in files(root):
@@ -407,13 +445,13 @@ def rule_names(root: Path) -> Iterator[str]:
 
 
 def rule_instruction_sets(root: Path) -> Iterator[str]:
-    """isa.cmake and the enum name the same sets in the same order; each has its header; every body is compiled."""
-    build, enum = root / "cmake/isa.cmake", root / "cpp/base/cpu_features.h"
+    """isa.cmake and the C++ list name the same sets in the same order; each has its header; every body is compiled."""
+    build, known = root / "cmake/isa.cmake", root / "cpp/base/instruction_sets.inc"
     if not build.is_file():
         return
     sets = re.findall(r"^ISA\((\w+)", text(build), re.MULTILINE)
-    if sets != re.findall(r"^  (\w+), +///<", text(enum), re.MULTILINE):
-        yield f"cmake/isa.cmake: its sets are not those of {enum.relative_to(root)}, in the same order"
+    if sets != listed(known, "ISA"):
+        yield f"cmake/isa.cmake: its sets are not those of {known.relative_to(root)}, in the same order"
     folder = Path("cpp/backends/cpu")
     for name in sets:
         if not (root / folder / f"simd/{name}.h").is_file():

@@ -11,7 +11,7 @@
 
 #include "backends/service.h"
 #include "base/cancel.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "ops/op.h"
 #include "ops/type_inference.h"
 

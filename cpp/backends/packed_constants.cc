@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cassert>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 
 namespace pinnace {
 

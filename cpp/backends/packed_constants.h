@@ -11,11 +11,11 @@
 #include <utility>
 #include <vector>
 
+#include "base/files/stored_bytes.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "base/stored_bytes.h"
-#include "base/thread_pool.h"
-#include "base/work_mutex.h"
+#include "base/threads/thread_pool.h"
+#include "base/threads/work_mutex.h"
 
 namespace pinnace {
 

@@ -1,10 +1,8 @@
-// Levels by the compiler's cpuid builtins, or by what the kernel says in the auxiliary vector (/proc/cpuinfo is another
-// machine's in emulation); the name by /proc/cpuinfo.
+// Instruction sets by the compiler's cpuid builtins, or by what the kernel says in the auxiliary vector (/proc/cpuinfo
+// is another machine's in emulation); the name by /proc/cpuinfo.
 #include "base/cpu_features.h"
 
-#include <algorithm>
 #include <cstdio>
-#include <iterator>
 #include <memory>
 
 #include "base/environment.h"
@@ -26,22 +24,33 @@
 
 namespace pinnace {
 namespace {
-constexpr std::string_view kNames[] = {"generic",      "avx2",        "avx_vnni", "avx512",
-                                       "avx512_vnni",  "avx512_bf16", "amx_int8", "amx_bf16",
-                                       "neon_dotprod", "neon_i8mm",   "sve"};
-// Levels of this architecture above the baseline; what users call the baseline, and what the other architecture has.
+enum class Architecture : uint8_t { any, x86_64, arm64 };
 #if defined(__x86_64__)
-constexpr Cpu kInstructionSets[] = {Cpu::avx2,        Cpu::avx_vnni, Cpu::avx512,  Cpu::avx512_vnni,
-                                    Cpu::avx512_bf16, Cpu::amx_int8, Cpu::amx_bf16};
-constexpr std::string_view kBaseline = "sse2", kHere = "x86-64",
-                           kKnown = "sse2 avx2 avx_vnni avx512 avx512_vnni avx512_bf16 amx_int8 amx_bf16";
-constexpr std::string_view kElsewhere[] = {"neon", "neon_dotprod", "neon_i8mm", "sve"};
+constexpr Architecture kHere = Architecture::x86_64;
+constexpr std::string_view kBaseline = "sse2", kHereName = "x86-64", kOtherBaseline = "neon";
 #else
-constexpr Cpu kInstructionSets[] = {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve};
-constexpr std::string_view kBaseline = "neon", kHere = "ARM64", kKnown = "neon neon_dotprod neon_i8mm sve";
-constexpr std::string_view kElsewhere[] = {"sse2",        "avx2",        "avx_vnni", "avx512",
-                                           "avx512_vnni", "avx512_bf16", "amx_int8", "amx_bf16"};
+constexpr Architecture kHere = Architecture::arm64;
+constexpr std::string_view kBaseline = "neon", kHereName = "ARM64", kOtherBaseline = "sse2";
 #endif
+
+struct InstructionSet {
+  Cpu cpu;
+  Architecture architecture;
+  std::string_view name;
+};
+constexpr InstructionSet kInstructionSets[] = {
+#define ISA(name, architecture, has) {Cpu::name, Architecture::architecture, #name},
+#include "base/instruction_sets.inc"
+#undef ISA
+};
+
+/// The set of that name above the baseline of an architecture; null: it has none.
+const InstructionSet* find_set(std::string_view name, Architecture architecture) {
+  for (const InstructionSet& set : kInstructionSets) {
+    if (set.architecture == architecture && set.name == name) return &set;
+  }
+  return nullptr;
+}
 
 #if defined(__x86_64__)
 /// Bits of CPUID's leaf 7 that compilers' own functions do not know in all versions.
@@ -77,16 +86,16 @@ Cpu choose() {
   const char* name = environment("PINNACE_CPU_ISA");
   const bool forced = name && cpu_isa_from_name(name, &wanted);
   Cpu best = Cpu::generic;
-  for (const Cpu isa : kInstructionSets) {
-    if (forced && isa > wanted) break;  // tiles are not asked for where nobody wants them
-    if (cpu_runs(isa) && (forced || cpu_pays(isa))) best = isa;
+  for (const InstructionSet& set : kInstructionSets) {
+    if (forced && set.cpu > wanted) break;  // tiles are not asked for where nobody wants them
+    if (set.architecture == kHere && cpu_runs(set.cpu) && (forced || cpu_pays(set.cpu))) best = set.cpu;
   }
   return best;
 }
 }  // namespace
 
 std::string_view kernel_isa_name(Cpu isa) {
-  return kNames[static_cast<int>(isa)];
+  return kInstructionSets[static_cast<int>(isa)].name;
 }
 
 std::string_view cpu_isa_name(Cpu isa) {
@@ -94,35 +103,31 @@ std::string_view cpu_isa_name(Cpu isa) {
 }
 
 bool cpu_isa_from_name(std::string_view name, Cpu* isa) {
-  if (name == kBaseline || name == kernel_isa_name(Cpu::generic)) {
-    *isa = Cpu::generic;
-    return true;
-  }
-  for (const Cpu known : kInstructionSets) {
-    if (name != kernel_isa_name(known)) continue;
-    *isa = known;
-    return true;
-  }
-  return false;
+  *isa = Cpu::generic;
+  if (name == kBaseline || name == kernel_isa_name(Cpu::generic)) return true;
+  const InstructionSet* set = find_set(name, kHere);
+  if (set) *isa = set->cpu;
+  return set != nullptr;
 }
 
 bool arm64_isa_from_name(std::string_view name, Cpu* isa) {
-  constexpr Cpu kArm64[] = {Cpu::neon_dotprod, Cpu::neon_i8mm, Cpu::sve};
   *isa = Cpu::generic;
   if (name == "neon") return true;
-  for (const Cpu known : kArm64) {
-    if (name != kernel_isa_name(known)) continue;
-    *isa = known;
-    return true;
-  }
-  return false;
+  const InstructionSet* set = find_set(name, Architecture::arm64);
+  if (set) *isa = set->cpu;
+  return set != nullptr;
 }
 
 std::string cpu_isa_name_problem(std::string_view name) {
   if (Cpu isa; cpu_isa_from_name(name, &isa)) return {};
-  const bool elsewhere = std::find(std::begin(kElsewhere), std::end(kElsewhere), name) != std::end(kElsewhere);
+  std::string known(kBaseline);
+  bool elsewhere = name == kOtherBaseline;
+  for (const InstructionSet& set : kInstructionSets) {
+    if (set.architecture == kHere) known += str_cat(" ", set.name);
+    elsewhere = elsewhere || (set.architecture != Architecture::any && set.name == name);
+  }
   return str_cat("'", name, "' is ", elsewhere ? "not an instruction set of " : "no instruction set known here; ",
-                 elsewhere ? str_cat(kHere, ", which this build is for; it has ") : "this build has ", kKnown);
+                 elsewhere ? str_cat(kHereName, ", which this build is for; it has ") : "this build has ", known);
 }
 
 std::string cpu_isa_problem() {
@@ -149,34 +154,34 @@ bool cpu_includes(Cpu set, Cpu needed) {
 }
 
 bool cpu_runs(Cpu isa) {
-  if (isa == Cpu::generic) return true;
+  // Another architecture's: not one question more, since those about AMX ask for its tiles.
+  const Architecture of = kInstructionSets[static_cast<int>(isa)].architecture;
+  if (of != Architecture::any && of != kHere) return false;
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  const bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  if (isa == Cpu::avx2) return avx2;
-  const bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
-                      __builtin_cpu_supports("avx512cd");
-  if (isa == Cpu::avx512) return avx512;
-  const bool vnni = avx512 && __builtin_cpu_supports("avx512vnni");
-  if (isa == Cpu::avx512_vnni) return vnni;
-  const bool bf16 = vnni && __builtin_cpu_supports("avx512bf16");
-  if (isa == Cpu::avx512_bf16) return bf16;
-  if (isa == Cpu::avx_vnni) return avx2 && leaf_7().avx_vnni;
-  if (isa != Cpu::amx_int8 && isa != Cpu::amx_bf16) return false;
-  const bool int8 = bf16 && leaf_7().amx_tile && leaf_7().amx_int8;
-  return int8 && (isa == Cpu::amx_int8 || leaf_7().amx_bf16) && tiles_permitted();
 #elif defined(__aarch64__) && defined(__linux__)
-  const unsigned long one = getauxval(AT_HWCAP), two = getauxval(AT_HWCAP2);
-  const auto has = [](unsigned long bits, unsigned long wanted) { return (bits & wanted) == wanted; };
-  const bool dotprod = has(one, HWCAP_ASIMDDP | HWCAP_FPHP | HWCAP_ASIMDHP);
-  if (isa == Cpu::neon_dotprod) return dotprod;
-  const bool i8mm = dotprod && has(two, HWCAP2_I8MM | HWCAP2_BF16);
-  if (isa == Cpu::neon_i8mm) return i8mm;
-  return isa == Cpu::sve && i8mm && has(one, HWCAP_SVE);
-#else
-  return false;
+  const auto has_features = [](unsigned long one, unsigned long two) {
+    return (getauxval(AT_HWCAP) & one) == one && (getauxval(AT_HWCAP2) & two) == two;
+  };
 #endif
+#define PINNACE_ASK(name, has) \
+  const bool name = has;       \
+  if (isa == Cpu::name) return name;
+#define PINNACE_ASK_any PINNACE_ASK
+#if defined(__x86_64__)
+#define PINNACE_ASK_x86_64 PINNACE_ASK
+#define PINNACE_ASK_arm64(name, has)
+#elif defined(__aarch64__) && defined(__linux__)
+#define PINNACE_ASK_x86_64(name, has)
+#define PINNACE_ASK_arm64 PINNACE_ASK
+#else
+#define PINNACE_ASK_x86_64(name, has)
+#define PINNACE_ASK_arm64(name, has)
+#endif
+#define ISA(name, architecture, has) PINNACE_ASK_##architecture(name, has)
+#include "base/instruction_sets.inc"
+#undef ISA
+  return false;
 }
 
 Cpu cpu_isa() {
@@ -204,7 +209,7 @@ std::string cpu_description() {
       break;
     }
   }
-  if (name.empty() && !part.empty()) name = str_cat(kHere, " core ", implementer, "/", part);
+  if (name.empty() && !part.empty()) name = str_cat(kHereName, " core ", implementer, "/", part);
   return name.empty() ? "unknown processor" : name;
 }
 

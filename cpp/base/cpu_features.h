@@ -8,21 +8,17 @@
 
 namespace pinnace {
 
-/// Instruction sets, in order. A kernel names the one it needs; each includes those before it on the same architecture
-/// (cpu_includes), but for avx_vnni, which no later set includes.
+/// Instruction sets, in the order of instruction_sets.inc, which says what each has. A kernel names the one it needs.
 enum class Cpu : uint8_t {
-  generic,       ///< the baseline the library is compiled for: x86-64 (SSE2) or ARMv8.0 (NEON)
-  avx2,          ///< AVX2, FMA, F16C
-  avx_vnni,      ///< and VNNI in registers of 256 bits: Alder Lake, Sierra Forest, Zen 5
-  avx512,        ///< AVX-512 F, BW, DQ, VL, CD
-  avx512_vnni,   ///< and VNNI
-  avx512_bf16,   ///< and dot products of bfloat16: Zen 4, Cooper Lake, Sapphire Rapids
-  amx_int8,      ///< and tiles of bytes (AMX): Sapphire Rapids. The kernel is asked for permission to use them
-  amx_bf16,      ///< and of bfloat16
-  neon_dotprod,  ///< ARMv8.2 with dot products of bytes and fp16 arithmetic: Cortex-A55, A75 and later
-  neon_i8mm,     ///< and matrix products of bytes, and bfloat16: Cortex-A510, A710, X2 and later
-  sve,           ///< and SVE, of whatever length: Neoverse V1, N2. Not A64FX, which has SVE but no dot product
+#define ISA(name, architecture, has) name,
+#include "base/instruction_sets.inc"
+#undef ISA
 };
+inline constexpr int kCpuCount = 0
+#define ISA(name, architecture, has) +1
+#include "base/instruction_sets.inc"
+#undef ISA
+    ;
 
 /// As kernels are called: "avx2", "generic" for the baseline.
 std::string_view kernel_isa_name(Cpu isa);

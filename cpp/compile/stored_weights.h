@@ -4,7 +4,7 @@
 #include <map>
 #include <set>
 
-#include "base/work_mutex.h"
+#include "base/threads/work_mutex.h"
 #include "graph/graph.h"
 #include "ops/type_inference.h"
 

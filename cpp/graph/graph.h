@@ -13,8 +13,8 @@
 
 #include <pinnace/tensor.h>
 
+#include "base/files/stored_bytes.h"
 #include "base/memory.h"
-#include "base/stored_bytes.h"
 
 namespace pinnace {
 

@@ -3,8 +3,8 @@
 
 #include <cerrno>
 
-#include "base/mapped_file.h"
-#include "base/open_file.h"
+#include "base/files/mapped_file.h"
+#include "base/files/open_file.h"
 #include "import/import.h"
 
 namespace pinnace {

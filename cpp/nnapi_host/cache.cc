@@ -5,10 +5,10 @@
 #include <charconv>
 
 #include "base/cpu_features.h"
+#include "base/files/user_cache.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "base/user_cache.h"
 #include "program/reader.h"
 #include "program/writer.h"
 #include "runtime/prepared_data.h"

@@ -10,7 +10,7 @@
 
 #include <pinnace/session.h>
 
-#include "base/private_folder.h"
+#include "base/files/private_folder.h"
 #include "nnapi/to_graph.h"
 #include "nnapi_host/neural_networks.h"
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/memory.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "nnapi/operations.h"
 #include "nnapi_host/calls.h"
 #include "nnapi_host/engine.h"

@@ -6,7 +6,7 @@
 #include <type_traits>
 
 #include "base/status.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 namespace pinnace {
 

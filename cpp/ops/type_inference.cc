@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "base/cancel.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "ops/bodies.h"
 #include "ops/empty.h"
 #include "ops/type_inference_counted.h"

@@ -9,7 +9,7 @@
 
 #include "base/cancel.h"
 #include "base/log.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "ops/work.h"
 #include "passes/compare_runs.h"
 

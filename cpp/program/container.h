@@ -11,8 +11,8 @@
 
 #include <pinnace/program.h>
 
+#include "base/files/stored_bytes.h"
 #include "base/memory.h"
-#include "base/stored_bytes.h"
 #include "program/program_data.h"
 
 namespace pinnace {

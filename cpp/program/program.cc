@@ -5,10 +5,10 @@
 #include <atomic>
 #include <cstring>
 
-#include "base/atomic_file.h"
 #include "base/border.h"
+#include "base/files/atomic_file.h"
+#include "base/files/mapped_file.h"
 #include "base/log.h"
-#include "base/mapped_file.h"
 #include "program/node_info.h"
 #include "program/reader.h"
 #include "program/streams.h"

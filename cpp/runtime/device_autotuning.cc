@@ -7,12 +7,12 @@
 #include <cstring>
 #include <set>
 
+#include "base/files/user_cache.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/processors.h"
-#include "base/thread.h"
-#include "base/user_cache.h"
-#include "base/work_mutex.h"
+#include "base/threads/processors.h"
+#include "base/threads/thread.h"
+#include "base/threads/work_mutex.h"
 #include "runtime/measured_times.h"
 
 namespace pinnace {

@@ -9,10 +9,10 @@
 
 #include "base/border.h"
 #include "base/cancel.h"
-#include "base/exit_calls.h"
 #include "base/log.h"
 #include "base/process.h"
-#include "base/thread.h"
+#include "base/threads/exit_calls.h"
+#include "base/threads/thread.h"
 
 namespace pinnace {
 namespace {

@@ -8,7 +8,7 @@
 #include <memory>
 #include <optional>
 
-#include "base/work_mutex.h"
+#include "base/threads/work_mutex.h"
 #include "compile/plan.h"
 
 namespace pinnace {

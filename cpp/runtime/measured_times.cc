@@ -8,10 +8,10 @@
 #include <optional>
 
 #include "base/environment.h"
+#include "base/files/private_folder.h"
+#include "base/files/user_cache.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/private_folder.h"
-#include "base/user_cache.h"
 #include "runtime/device_search.h"
 
 namespace pinnace {

@@ -8,7 +8,7 @@
 
 #include "backends/packed_constants.h"
 #include "base/process.h"
-#include "base/processors.h"
+#include "base/threads/processors.h"
 #include "program/program_data.h"
 #include "runtime/custom_ops.h"
 #include "runtime/device_search.h"

@@ -19,7 +19,7 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "runtime/binding.h"
 #include "runtime/prepared_data.h"
 #include "runtime/saved_states.h"

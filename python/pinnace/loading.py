@@ -54,7 +54,8 @@ from pinnace.torch.module_call import (
 from pinnace.torch.nnapi_module import load_nnapi, nnapi_part
 from pinnace.torch.own_example import file_example, is_placeholder, program_example
 from pinnace.torch.pickled_weights import pickled_parts
-from pinnace.torch.script import (
+from pinnace.torch.seeded_random import NOTE, draws_random, seeded
+from pinnace.torchscript.script import (
     export_quantized,
     has_quantized_steps,
     interpreted,
@@ -64,7 +65,6 @@ from pinnace.torch.script import (
     open_script,
     traced,
 )
-from pinnace.torch.seeded_random import NOTE, draws_random, seeded
 from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
 
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/simd/tile_losses.h"
 #include "base/half.h"
 #include "cpp/random_cases.h"
 

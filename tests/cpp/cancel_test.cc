@@ -16,7 +16,7 @@
 
 #include "base/cancel.h"
 #include "base/memory.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "cpp/text_program.h"
 
 namespace pinnace {

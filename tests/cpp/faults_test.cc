@@ -16,7 +16,7 @@
 
 #include "base/border.h"
 #include "base/log.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "cpp/fault_harness.h"
 #include "cpp/program_fixture.h"
 #include "fakes/backend.h"

@@ -10,7 +10,7 @@
 #include <thread>
 
 #include "backends/gpu/self_check.h"
-#include "base/atomic_file.h"
+#include "base/files/atomic_file.h"
 #include "base/hash.h"
 #include "cpp/gpu_session.h"
 #include "cpp/program_fixture.h"

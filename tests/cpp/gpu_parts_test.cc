@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "backends/gpu/splitting/dispatch_splitting.h"
+#include "backends/gpu/dispatch_splitting.h"
 #include "cases/parse_case.h"
 #include "cpp/gpu_graphs.h"
 #include "cpp/gpu_session.h"

@@ -8,8 +8,8 @@
 
 #include "base/text.h"
 #include "import/source_files.h"
-#include "import/torch/call_names.h"
-#include "import/torch/module_names.h"
+#include "import/torch/exported/call_names.h"
+#include "import/torch/exported/module_names.h"
 
 namespace pinnace::torch_import {
 namespace {

@@ -14,11 +14,11 @@
 #include "cpp/scratch_folder.h"
 #include "cpp/torch_fixture.h"
 #include "import/import.h"
-#include "import/torch/archive.h"
-#include "import/torch/expression.h"
+#include "import/torch/exported/archive.h"
+#include "import/torch/exported/expression.h"
+#include "import/torch/exported/parts.h"
+#include "import/torch/exported/program.h"
 #include "import/torch/mapping.h"
-#include "import/torch/parts.h"
-#include "import/torch/program.h"
 
 namespace pinnace::torch_import {
 namespace {

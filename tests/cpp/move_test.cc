@@ -8,7 +8,7 @@
 #include <numeric>
 
 #include "base/status.h"
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "cases/run_case.h"
 
 namespace pinnace::testing {

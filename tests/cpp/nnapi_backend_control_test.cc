@@ -7,7 +7,7 @@
 
 #include <pinnace/model.h>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 #include "cpp/text_program.h"
 #include "ops/type_inference.h"
 

@@ -1,5 +1,5 @@
 // Opening by paths: regular files only, nothing waits, and paths from a file stay in their folder; text for terminals.
-#include "base/open_file.h"
+#include "base/files/open_file.h"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -11,9 +11,9 @@
 #include <fstream>
 #include <map>
 
-#include "base/beneath.h"
-#include "base/mapped_file.h"
-#include "base/thread.h"
+#include "base/files/beneath.h"
+#include "base/files/mapped_file.h"
+#include "base/threads/thread.h"
 #include "base/utf8.h"
 #include "cpp/scratch_folder.h"
 

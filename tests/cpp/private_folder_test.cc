@@ -1,5 +1,5 @@
 // PrivateFolder: what is not the user's alone is neither read nor written, and the reason is told.
-#include "base/private_folder.h"
+#include "base/files/private_folder.h"
 
 #include <sys/stat.h>
 #include <unistd.h>

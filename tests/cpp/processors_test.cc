@@ -1,5 +1,5 @@
 // Sets of processors, and the slowest kind by files that stand in for the system's.
-#include "base/processors.h"
+#include "base/threads/processors.h"
 
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 #include <map>
 #include <vector>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "cpp/scratch_folder.h"
 
 namespace pinnace {

@@ -15,8 +15,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/atomic_file.h"
-#include "base/mapped_file.h"
+#include "base/files/atomic_file.h"
+#include "base/files/mapped_file.h"
 #include "cpp/program_fixture.h"
 #include "program/reader.h"
 #include "program/writer.h"

@@ -7,8 +7,8 @@
 #include <pinnace/custom_op.h>
 #include <pinnace/session.h>
 
-#include "base/processors.h"
-#include "base/thread_pool.h"
+#include "base/threads/processors.h"
+#include "base/threads/thread_pool.h"
 #include "cpp/text_program.h"
 
 namespace pinnace {

@@ -10,7 +10,7 @@
 
 #include <pinnace/model.h>
 
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 #include "cases/run_case.h"
 #include "compile/plan.h"
 #include "cpp/text_program.h"

@@ -13,7 +13,7 @@
 #include <pinnace/model.h>
 
 #include "base/process.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 #include "cpp/forks.h"
 #include "cpp/text_program.h"
 

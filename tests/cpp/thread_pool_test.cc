@@ -1,5 +1,5 @@
 // ThreadPool: every task runs once, whoever calls, however often; workers that sleep come back.
-#include "base/thread_pool.h"
+#include "base/threads/thread_pool.h"
 
 #include <gtest/gtest.h>
 #include <sched.h>

@@ -1,5 +1,5 @@
 // The user's cache folder: which variable names it, and when it is made.
-#include "base/user_cache.h"
+#include "base/files/user_cache.h"
 
 #include <sys/stat.h>
 

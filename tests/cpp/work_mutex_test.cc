@@ -1,6 +1,6 @@
 // Locks over long work: who waits ends with its call, nobody waits for itself, nor for what stayed behind at a fork;
 // and the stores of packed weights that use them.
-#include "base/work_mutex.h"
+#include "base/threads/work_mutex.h"
 
 #include <gtest/gtest.h>
 

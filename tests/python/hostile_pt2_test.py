@@ -28,7 +28,7 @@ import pytest
 import torch
 from pinnace import cli
 from pinnace.sources.torch_program import open_torch_archive
-from pinnace.torch import script
+from pinnace.torchscript import script
 from slices import rotating_slice
 from torch import Tensor, nn
 

@@ -12,7 +12,7 @@ from typing import Any, List  # noqa: UP035
 import pinnace as pn
 import pytest
 import torch
-from pinnace.torch import script_interpreter, script_trial
+from pinnace.torchscript import interpreter, trial
 from torch import Tensor, nn
 
 # mypy: disable-error-code="no-untyped-call"
@@ -106,7 +106,7 @@ class ManyLoops(nn.Module):
     ],
 )
 def test_work_is_bounded(make: Callable[[], nn.Module], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(script_interpreter, "MOST_RUN", 20_000)
+    monkeypatch.setattr(interpreter, "MOST_RUN", 20_000)
     script = jit.script(make().eval())
     with pytest.raises(pn.Error, match=words):
         pn.load(script, (torch.full((2, 3), -0.5),)).build()
@@ -114,7 +114,7 @@ def test_work_is_bounded(make: Callable[[], nn.Module], words: str, monkeypatch:
 
 def test_inputs_of_the_verification_that_do_not_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """The example ends the loop at once; the inputs that build() tries beside it would not, and are left out."""
-    monkeypatch.setattr(script_interpreter, "MOST_RUN", 20_000)
+    monkeypatch.setattr(interpreter, "MOST_RUN", 20_000)
     script = jit.script(EndlessForOtherData().eval())
     program = pn.load(script, (torch.full((2, 3), 0.25),)).build()
     assert "no: the source refuses it" in program.metadata["verified.second"]
@@ -189,10 +189,10 @@ def doubled(code: str) -> str:
 def test_opening_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the process that asks holds more than the one that opens the file may take."""
     path = rewritten(tmp_path / "m.pt", doubled)
-    monkeypatch.setattr(script_trial, "MOST_BYTES", 1 << 26)
+    monkeypatch.setattr(trial, "MOST_BYTES", 1 << 26)
     held = torch.ones(1 << 27)
     with pytest.raises(pn.Unsupported, match="64 MiB to open it"):
-        script_trial.opens(str(path), os.open(path, os.O_RDONLY))
+        trial.opens(str(path), os.open(path, os.O_RDONLY))
     del held
 
 

@@ -17,7 +17,7 @@ import pytest
 from how_to_tree import ROOT, Tree
 from slices import rotating_slice
 
-TORCH_TABLE = "cpp/import/torch/activations.cc"
+TORCH_TABLE = "cpp/import/torch/mappings/activations.cc"
 
 USES_TWICE = """
 import sys

@@ -1,7 +1,7 @@
 // The CPU back end: takes every node that has reference code, runs it by the best kernel for this processor.
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/plan/executable.h"
-#include "base/processors.h"
+#include "base/threads/processors.h"
 
 namespace pinnace {
 namespace cpu {

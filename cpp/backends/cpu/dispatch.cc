@@ -38,7 +38,7 @@ template <size_t N>
 constexpr std::array<CpuKernelLine, N> by_rank(const Listed (&listed)[N]) {
   std::array<CpuKernelLine, N> lines{};
   size_t count = 0;
-  for (int rank = static_cast<int>(Cpu::sve); rank >= 0; --rank) {
+  for (int rank = kCpuCount - 1; rank >= 0; --rank) {
     for (const Listed& one : listed) {
       if (one.rank == static_cast<Cpu>(rank)) lines[count++] = one.line;
     }

@@ -6,7 +6,7 @@
 #include <optional>
 #include <type_traits>
 
-#include "backends/cpu/plan/layout.h"
+#include "backends/cpu/layout.h"
 #include "ops/op.h"
 
 namespace pinnace::cpu {

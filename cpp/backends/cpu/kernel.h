@@ -8,7 +8,7 @@
 
 #include "backends/backend.h"
 #include "backends/cpu/fusion.h"
-#include "backends/cpu/plan/layout.h"
+#include "backends/cpu/layout.h"
 #include "base/cpu_features.h"
 
 namespace pinnace::cpu {

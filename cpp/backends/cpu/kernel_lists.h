@@ -25,18 +25,9 @@
 #define KERNELS_AMONG(rank, operators, dtypes, isas, symbol) \
   PINNACE_RESCAN(PINNACE_OPERATORS(rank, dtypes, isas, symbol, PINNACE_UNWRAP operators))
 
-// A line for each instruction set.
-#define PINNACE_KERNEL_generic(...) KERNEL(__VA_ARGS__)
-#define PINNACE_KERNEL_avx2(...) KERNEL_X86(__VA_ARGS__)
-#define PINNACE_KERNEL_avx_vnni(...) KERNEL_X86(__VA_ARGS__)
-#define PINNACE_KERNEL_avx512(...) KERNEL_X86(__VA_ARGS__)
-#define PINNACE_KERNEL_avx512_vnni(...) KERNEL_X86(__VA_ARGS__)
-#define PINNACE_KERNEL_avx512_bf16(...) KERNEL_X86(__VA_ARGS__)
-#define PINNACE_KERNEL_amx_int8(...) KERNEL_X86(__VA_ARGS__)
-#define PINNACE_KERNEL_amx_bf16(...) KERNEL_X86(__VA_ARGS__)
-#define PINNACE_KERNEL_neon_dotprod(...) KERNEL_ARM64(__VA_ARGS__)
-#define PINNACE_KERNEL_neon_i8mm(...) KERNEL_ARM64(__VA_ARGS__)
-#define PINNACE_KERNEL_sve(...) KERNEL_ARM64(__VA_ARGS__)
+// PINNACE_KERNEL_avx2(...) and its like, KERNEL_X86(...), for each line of cmake/isa.cmake, of which it is made.
+#include "backends/cpu/instruction_set_kernels.h"
+
 #define PINNACE_RANK_OWN(isa) isa
 #define PINNACE_RANK_generic(isa) generic
 #define PINNACE_RANK_avx512_vnni(isa) avx512_vnni

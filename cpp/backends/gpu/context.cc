@@ -8,12 +8,12 @@
 #include "backends/gpu/cache_folder.h"
 #include "backends/gpu/self_check.h"
 #include "base/environment.h"
-#include "base/exit_calls.h"
+#include "base/files/mapped_file.h"
+#include "base/files/private_folder.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "base/mapped_file.h"
-#include "base/private_folder.h"
 #include "base/process.h"
+#include "base/threads/exit_calls.h"
 
 namespace pinnace::gpu {
 namespace {

@@ -10,8 +10,8 @@
 
 #include "backends/gpu/device.h"
 #include "backends/gpu/push_constants.h"
-#include "base/thread_pool.h"
-#include "base/work_mutex.h"
+#include "base/threads/thread_pool.h"
+#include "base/threads/work_mutex.h"
 
 namespace pinnace::gpu {
 

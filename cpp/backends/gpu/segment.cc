@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "backends/gpu/dispatch_splitting.h"
 #include "backends/gpu/layout/params.h"
 #include "backends/gpu/self_check.h"
-#include "backends/gpu/splitting/dispatch_splitting.h"
 #include "backends/packed_constants.h"
 #include "base/hash.h"
 

@@ -3,7 +3,7 @@
 
 #include "backends/gpu/lowering.h"
 #include "backends/packed_constants.h"
-#include "base/work_mutex.h"
+#include "base/threads/work_mutex.h"
 
 namespace pinnace::gpu {
 

@@ -4,7 +4,7 @@
 #include "backends/nnapi/driver_model.h"
 #include "backends/service.h"
 #include "base/environment.h"
-#include "base/private_folder.h"
+#include "base/files/private_folder.h"
 
 namespace pinnace::nnapi_client {
 namespace {

@@ -10,7 +10,7 @@
 
 #include "backends/nnapi/library.h"
 #include "backends/nnapi/lowering.h"
-#include "base/work_mutex.h"
+#include "base/threads/work_mutex.h"
 
 namespace pinnace::nnapi_client {
 

@@ -13,7 +13,7 @@
 #include "backends/softmetal/hazards.h"
 #include "base/border.h"
 #include "base/memory.h"
-#include "base/thread.h"
+#include "base/threads/thread.h"
 
 namespace pinnace::softmetal {
 namespace {

@@ -8,8 +8,8 @@
 
 #include "backends/vulkan/command_list.h"
 #include "backends/vulkan/float_controls.h"
-#include "base/exit_calls.h"
 #include "base/process.h"
+#include "base/threads/exit_calls.h"
 
 namespace pinnace::vulkan {
 

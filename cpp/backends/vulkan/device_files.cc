@@ -14,8 +14,8 @@
 #include <vector>
 
 #include "base/environment.h"
+#include "base/files/open_file.h"
 #include "base/hash.h"
-#include "base/open_file.h"
 #include "base/text.h"
 
 namespace pinnace::vulkan {

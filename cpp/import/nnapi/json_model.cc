@@ -10,8 +10,8 @@
 #include <limits>
 #include <map>
 
+#include "base/files/mapped_file.h"
 #include "base/half.h"
-#include "base/mapped_file.h"
 #include "nnapi/operations.h"
 
 namespace pinnace::nnapi {

@@ -8,7 +8,7 @@
 #include <tuple>
 #include <unordered_map>
 
-#include "base/beneath.h"
+#include "base/files/beneath.h"
 #include "graph/graph.h"
 #include "onnx_model.pb.h"
 

@@ -7,8 +7,8 @@
 #include <set>
 #include <unordered_set>
 
-#include "base/mapped_file.h"
-#include "base/open_file.h"
+#include "base/files/mapped_file.h"
+#include "base/files/open_file.h"
 #include "base/utf8.h"
 #include "import/onnx/open_ranks.h"
 #include "import/onnx/wire_cost.h"

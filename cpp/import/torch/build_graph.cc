@@ -4,7 +4,7 @@
 
 #include "base/cancel.h"
 #include "base/type_size.h"
-#include "import/torch/call_names.h"
+#include "import/torch/exported/call_names.h"
 #include "import/torch/mapping.h"
 #include "import/torch/views.h"
 

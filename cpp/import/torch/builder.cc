@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
+#include "import/torch/exported/module_names.h"
 #include "import/torch/mapping.h"
-#include "import/torch/module_names.h"
 #include "import/torch/views.h"
 #include "ops/bodies.h"
 

@@ -13,8 +13,8 @@
 
 #include "import/import.h"
 #include "import/source_names.h"
-#include "import/torch/parts.h"
-#include "import/torch/program.h"
+#include "import/torch/exported/parts.h"
+#include "import/torch/exported/program.h"
 
 namespace pinnace::torch_import {
 

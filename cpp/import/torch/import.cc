@@ -6,7 +6,7 @@
 
 #include "base/cancel.h"
 #include "base/utf8.h"
-#include "import/torch/archive.h"
+#include "import/torch/exported/archive.h"
 #include "import/torch/mapping.h"
 #include "ops/work.h"
 

@@ -9,9 +9,9 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/atomic_file.h"
+#include "base/files/atomic_file.h"
+#include "base/files/mapped_file.h"
 #include "base/half.h"
-#include "base/mapped_file.h"
 #include "base/text.h"
 #include "nnapi/operations.h"
 #include "nnapi_host/execution.h"

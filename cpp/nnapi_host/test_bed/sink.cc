@@ -6,7 +6,7 @@
 
 #include <cerrno>
 
-#include "base/mapped_file.h"
+#include "base/files/mapped_file.h"
 
 namespace pinnace::nnapi_host {
 

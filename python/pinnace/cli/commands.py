@@ -28,7 +28,7 @@ from pinnace.program import NodeInfo, Program, diff
 from pinnace.quantization import FACT
 from pinnace.session import Session
 from pinnace.targets import devices
-from pinnace.torch.script import is_script_file
+from pinnace.torchscript.script import is_script_file
 from pinnace.types import Dim, TensorSpec, json_text
 from pinnace.verify.comparison import compare
 

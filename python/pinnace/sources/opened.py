@@ -21,7 +21,7 @@ from pinnace.torch.caches import cached_module
 from pinnace.torch.export import is_exported, is_module
 from pinnace.torch.module_call import takes_list, uncompiled
 from pinnace.torch.other_files import other_file, other_format
-from pinnace.torch.script import has_quantized_steps, interpreted, is_script, is_script_file, open_script
+from pinnace.torchscript.script import has_quantized_steps, interpreted, is_script, is_script_file, open_script
 
 
 def _call_of(module: Any, example: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:

@@ -15,8 +15,8 @@ import torch
 from pinnace import _core
 from pinnace.sources.kept_attributes import CALLS, MOST_NAMED, other_call
 from pinnace.torch.isolation import isolated_inference
-from pinnace.torch.script_interpreter import Attribute, ScriptInterpreter, ScriptState
-from pinnace.torch.script_values import is_symbolic, number_dtype, number_kind, same_bits
+from pinnace.torchscript.interpreter import Attribute, ScriptInterpreter, ScriptState
+from pinnace.torchscript.values import is_symbolic, number_dtype, number_kind, same_bits
 
 Make = Callable[[], ScriptInterpreter]
 _RULE = "A state is a tensor of one shape and type, or a number: make it an input and an output"

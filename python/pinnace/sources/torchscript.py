@@ -20,7 +20,7 @@ from pinnace.types import Array
 if TYPE_CHECKING:
     import torch
 
-    from pinnace.torch.script_quantized import QuantizedScript
+    from pinnace.torchscript.quantized import QuantizedScript
 
 MOST_STATES = 5  # exports of a script, each with more attributes as states
 
@@ -97,7 +97,7 @@ def script_source(
     ConversionError: its graphs hold what no program can have; Unsupported: they run without end.
     """
     from pinnace.sources.script_state import script_state, with_unsettled  # imports torch
-    from pinnace.torch.script import export_interpreted, interpreted
+    from pinnace.torchscript.script import export_interpreted, interpreted
 
     def fresh() -> Any:
         with isolated_inference():
@@ -171,7 +171,7 @@ class QuantizedScriptSource:
         """`examples` say which inputs are quantised, and how; `nodes` runs it node by node."""
         import torch
 
-        from pinnace.torch.script_quantized import input_step  # imports torch
+        from pinnace.torchscript.quantized import input_step  # imports torch
 
         twin = module_twin(script)
         self._script = script if twin is None else twin

@@ -1,6 +1,6 @@
 """What the importer calls the values of an exported program: names by module, for torch's own graph.
 
-The same rules in C++, for an archive: cpp/import/torch/module_names.h.
+The same rules in C++, for an archive: cpp/import/torch/exported/module_names.h.
 """
 
 from __future__ import annotations

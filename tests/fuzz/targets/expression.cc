@@ -1,5 +1,5 @@
 // Symbolic sizes of .pt2 archives: what is parsed prints as text that is stable, and its range and factor are sound.
-#include "import/torch/expression.h"
+#include "import/torch/exported/expression.h"
 #include "fuzz/text_target.h"
 
 namespace pinnace::torch_import {

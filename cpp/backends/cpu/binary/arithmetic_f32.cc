@@ -3,9 +3,9 @@
 // where an operand is one already.
 #include <algorithm>
 
-#include "backends/cpu/binary/broadcast_runs.h"
 #include "backends/cpu/f32_isa.h"
-#include "backends/cpu/plan/nhwc_rows.h"
+#include "backends/cpu/move/broadcast_runs.h"
+#include "backends/cpu/nhwc_rows.h"
 
 namespace pinnace::cpu {
 namespace {

@@ -2,8 +2,8 @@
 // (channels last, unsigned). Those over NHWC-packed tensors are chosen where an operand is one already.
 #include "backends/cpu/i8_isa.h"
 #include "backends/cpu/move/strided_copy.h"
-#include "backends/cpu/plan/nhwc_rows.h"
-#include "backends/cpu/unary/lookup_table_i8.h"
+#include "backends/cpu/nhwc_rows.h"
+#include "backends/cpu/quantize/lookup_table_i8.h"
 
 namespace pinnace::cpu {
 namespace {

@@ -2,7 +2,7 @@
 // since none of its later instructions does these faster. Plain pointers and sizes only.
 #pragma once
 
-#include "backends/cpu/quantize/stored_i8.h"
+#include "backends/cpu/simd/stored_i8.h"
 
 namespace pinnace::cpu {
 

@@ -3,8 +3,8 @@
 // which leaves one form of each loop.
 #include <cstring>
 
-#include "backends/cpu/binary/broadcast_runs.h"
 #include "backends/cpu/binary/elementwise_loops.h"
+#include "backends/cpu/move/broadcast_runs.h"
 #include "ops/element.h"
 #include "ops/move.h"
 

@@ -6,6 +6,7 @@
 #include <atomic>
 
 #include "backends/cpu/cast/half_f32.h"
+#include "backends/cpu/simd/tile_losses.h"
 #include "base/log.h"
 
 namespace pinnace::cpu {

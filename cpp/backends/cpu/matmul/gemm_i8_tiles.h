@@ -4,7 +4,7 @@
 // compiled with flags that another processor cannot run.
 #pragma once
 
-#include "backends/cpu/quantize/stored_i8.h"
+#include "backends/cpu/simd/stored_i8.h"
 
 namespace pinnace::cpu {
 

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "backends/cpu/move/strided_copy.h"
-#include "backends/cpu/plan/nhwc_rows.h"
-#include "backends/cpu/unary/lookup_table_i8.h"
+#include "backends/cpu/nhwc_rows.h"
+#include "backends/cpu/quantize/lookup_table_i8.h"
 #include "ops/linear_quantization.h"
 #include "ops/move.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 
 #include "backends/cpu/f32_isa.h"
-#include "backends/cpu/plan/nhwc_rows.h"
+#include "backends/cpu/nhwc_rows.h"
 
 namespace pinnace::cpu {
 namespace {

@@ -1,7 +1,7 @@
 // max_pool and global_average_pool over NHWC-packed tensors, in float32 and fp16. Chosen where the operand is
 // an image already.
 #include "backends/cpu/f32_isa.h"
-#include "backends/cpu/plan/nhwc_rows.h"
+#include "backends/cpu/nhwc_rows.h"
 #include "backends/cpu/pool/pool_plan.h"
 #include "base/half.h"
 #include "ops/lines.h"

@@ -1,7 +1,7 @@
 // Pooling on 8-bit quantised types over NHWC-packed tensors (unsigned). Chosen where the operand is NHWC-packed
 // already.
 #include "backends/cpu/i8_isa.h"
-#include "backends/cpu/plan/nhwc_rows.h"
+#include "backends/cpu/nhwc_rows.h"
 #include "backends/cpu/pool/pool_plan.h"
 
 namespace pinnace::cpu {

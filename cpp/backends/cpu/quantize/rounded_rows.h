@@ -3,7 +3,7 @@
 // to the same bits. Plain pointers and sizes only.
 #pragma once
 
-#include "backends/cpu/quantize/stored_i8.h"
+#include "backends/cpu/simd/stored_i8.h"
 
 namespace pinnace::cpu {
 

@@ -9,8 +9,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/matmul/gemm_i8_tiles.h"
 #include "backends/cpu/simd/isa.h"
+#include "backends/cpu/simd/stored_i8.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

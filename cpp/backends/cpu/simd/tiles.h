@@ -10,8 +10,8 @@
 #include <cstddef>
 #include <cstdint>
 
-#include "backends/cpu/matmul/amx.h"
 #include "backends/cpu/simd/isa.h"
+#include "backends/cpu/simd/tile_losses.h"
 
 namespace pinnace::cpu {
 namespace PINNACE_ISA {

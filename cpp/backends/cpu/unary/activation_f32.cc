@@ -4,7 +4,7 @@
 #include <new>
 
 #include "backends/cpu/f32_isa.h"
-#include "backends/cpu/plan/nhwc_rows.h"
+#include "backends/cpu/nhwc_rows.h"
 
 namespace pinnace::cpu {
 namespace {

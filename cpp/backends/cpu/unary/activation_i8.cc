@@ -1,7 +1,7 @@
 // Functions of one operand on 8-bit quantised types as look-ups in tables, over dense tensors and over NHWC-packed
 // tensors (channels last, unsigned). Those over NHWC-packed tensors are chosen where the operand is one already.
-#include "backends/cpu/plan/nhwc_rows.h"
-#include "backends/cpu/unary/lookup_table_i8.h"
+#include "backends/cpu/nhwc_rows.h"
+#include "backends/cpu/quantize/lookup_table_i8.h"
 
 namespace pinnace::cpu {
 namespace {

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <new>
 
-#include "backends/cpu/binary/broadcast_runs.h"
 #include "backends/cpu/f32_isa.h"
+#include "backends/cpu/move/broadcast_runs.h"
 
 namespace pinnace::cpu {
 namespace {

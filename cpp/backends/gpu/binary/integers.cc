@@ -1,7 +1,7 @@
 // Integers and bools, and what makes them: comparisons, logic, choices. They have 32 bits on the device; 64-bit
 // integers are held in those, and what does not fit is reported, never cut.
 #include "backends/gpu/binary/params.h"
-#include "backends/gpu/binary/strided.h"
+#include "backends/gpu/strided.h"
 
 namespace pinnace::gpu {
 namespace {

@@ -1,8 +1,8 @@
 // Arithmetic on two tensors and more: in either layout where sizes agree, one element per invocation where operands
 // broadcast.
 #include "backends/gpu/binary/params.h"
-#include "backends/gpu/binary/strided.h"
 #include "backends/gpu/conv/residual.h"
+#include "backends/gpu/strided.h"
 #include "backends/gpu/unary/chain.h"
 
 namespace pinnace::gpu {

@@ -2,8 +2,8 @@
 #include <numeric>
 
 #include "backends/gpu/binary/params.h"
-#include "backends/gpu/binary/strided.h"
 #include "backends/gpu/quantize/int8.h"
+#include "backends/gpu/strided.h"
 #include "backends/gpu/unary/int8_table.h"
 
 namespace pinnace::gpu {

@@ -1,6 +1,6 @@
 // Casts between floats, integers and bools.
-#include "backends/gpu/binary/strided.h"
 #include "backends/gpu/cast/params.h"
+#include "backends/gpu/strided.h"
 #include "backends/gpu/unary/chain.h"
 
 namespace pinnace::gpu {

@@ -1,6 +1,6 @@
 // Tensors that are made from the places of their elements: range, one_hot, trilu.
-#include "backends/gpu/binary/strided.h"
 #include "backends/gpu/index/params.h"
+#include "backends/gpu/strided.h"
 
 namespace pinnace::gpu {
 namespace {

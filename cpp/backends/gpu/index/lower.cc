@@ -1,22 +1,10 @@
-// Elements by indices: gathers, whose indices may be known in a run only, and rearrangements and paddings as gathers by
-// tables that are made with the plan.
+// Elements by indices: gathers, whose indices may be known in a run only, and rearrangements as gathers by tables that
+// are made with the plan.
 #include "backends/gpu/index/params.h"
 #include "backends/gpu/index/places.h"
 #include "ops/move.h"
 
 namespace pinnace::gpu {
-namespace {
-
-/// Where place `at` of an axis of `size` elements comes from.
-int64_t source_of(int64_t at, int64_t size, std::string_view mode) {
-  if (at >= 0 && at < size) return at;
-  if (mode == "edge") return at < 0 ? 0 : size - 1;
-  const int64_t period = mode == "wrap" ? size : size > 1 ? 2 * (size - 1) : 1;
-  const int64_t in_period = (at % period + period) % period;
-  return in_period < size ? in_period : period - in_period;
-}
-
-}  // namespace
 
 Status check_ranks(NodeLowering& n) {
   for (const TensorType* type : {&n.in(0), &n.in(1), &n.out()}) {
@@ -145,37 +133,6 @@ Status lower_reverse_sequence(NodeLowering& n) {
   }
   const TensorId x = n.dense(0), index = table(n, "reversed", std::move(places));
   gather_step(n, n.in(0).dtype, x, index, n.make_dense(), n.out().elements(), T * B, T * B, run);
-  return {};
-}
-
-/// Modes other than constant: one gather per axis that is padded.
-Status lower_pad_by_places(NodeLowering& n, std::span<const int64_t> begins, std::string_view mode) {
-  std::vector<int> padded;
-  const Shape &from = n.in(0).shape, &to = n.out().shape;
-  for (size_t d = 0; d < from.size(); ++d) {
-    if (begins[d] != 0 || from[d].size != to[d].size) padded.push_back(static_cast<int>(d));
-    if (from[d].size == 0) return n.refuse(Rule::kAttribute, "nothing to repeat");
-  }
-  if (padded.empty()) {
-    n.alias(0, 0);
-    return {};
-  }
-  TensorType current{n.in(0).dtype, from, nullptr};
-  TensorId x = n.dense(0);
-  for (int axis : padded) {
-    const auto d = static_cast<size_t>(axis);
-    const int64_t size = from[d].size;
-    std::vector<int32_t> places;
-    for (int64_t i = 0; i < to[d].size; ++i) {
-      places.push_back(static_cast<int32_t>(source_of(i - begins[d], size, mode)));
-    }
-    current.shape[d] = to[d];
-    const AxisView v = view_axis(current.shape, axis);
-    const TensorId index = table(n, str_cat("axis ", axis), std::move(places));
-    const TensorId y = axis == padded.back() ? n.make_dense() : n.make_scratch(current.elements(), current.dtype);
-    gather_step(n, current.dtype, x, index, y, current.elements(), v.size, size, v.inner);
-    x = y;
-  }
   return {};
 }
 

@@ -1,7 +1,7 @@
 // Elements by tables of their places: what gathers, scatters and paddings share.
 #pragma once
 
-#include "backends/gpu/binary/strided.h"
+#include "backends/gpu/strided.h"
 
 namespace pinnace::gpu {
 
@@ -21,8 +21,5 @@ TensorId table(NodeLowering& n, const std::string& what, std::vector<int32_t> pl
 /// What the indices say was checked.
 void gather_step(NodeLowering& n, DType type, TensorId x, TensorId index, TensorId y, int64_t count, int64_t indices,
                  int64_t size, int64_t inner);
-
-/// Output 0 = input 0 padded in a mode that repeats it; `begins`: what is added in front of each dimension.
-Status lower_pad_by_places(NodeLowering& n, std::span<const int64_t> begins, std::string_view mode);
 
 }  // namespace pinnace::gpu

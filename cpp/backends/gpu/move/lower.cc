@@ -1,14 +1,9 @@
 // What only moves elements: views, transposes, slices, concatenation, repetition, gathering.
-#include "backends/gpu/index/places.h"
 #include "backends/gpu/move/params.h"
 #include "backends/gpu/move/region.h"
 
 namespace pinnace::gpu {
 namespace {
-
-Status check_moved(NodeLowering& n, int i) {
-  return n.in(i).rank() > 6 ? n.refuse(Rule::kRank, to_string(n.in(i))) : Status();
-}
 
 Status view(NodeLowering& n) {
   n.alias(0, 0);
@@ -30,7 +25,12 @@ void move_blocks(NodeLowering& n, TensorId x, TensorId y, const ImageShape& from
          {x, y}, line_groups(count, 64), static_cast<double>(count * 4));
 }
 
-/// y = the element, in all of output 0.
+}  // namespace
+
+Status check_moved(NodeLowering& n, int i) {
+  return n.in(i).rank() > 6 ? n.refuse(Rule::kRank, to_string(n.in(i))) : Status();
+}
+
 void fill_step(NodeLowering& n, TensorId y, double real, int64_t whole) {
   const int64_t count = n.out().elements();
   const auto work = static_cast<double>(count);
@@ -40,8 +40,6 @@ void fill_step(NodeLowering& n, TensorId y, double real, int64_t whole) {
     n.step(KernelId::fill_int32, FillInt32Params{.count = count, .value = whole}, {y}, line_groups(count, 64), work);
   }
 }
-
-}  // namespace
 
 void move_step(NodeLowering& n, DType type, TensorId x, TensorId y, const Region& r) {
   if (r.count() == 0) return;
@@ -204,54 +202,6 @@ Status lower_expand(NodeLowering& n) {
     r.from_stride[at] = n.in(0).shape[i].size == 1 ? 0 : strides[at];
   }
   const TensorId x = n.dense(0), y = n.make_dense();
-  move_step(n, n.in(0).dtype, x, y, r);
-  return {};
-}
-
-Status lower_pad(NodeLowering& n) {
-  PINNACE_TRY(check_moved(n, 0));
-  const std::string_view mode = n.view().attr_string("mode");
-  const auto pads = n.view().input_ints(1);
-  const auto axes_given = n.has(3) ? n.view().input_ints(3) : std::nullopt;
-  if (!pads) return n.refuse(Rule::kConstant, "pads");
-  if (n.has(3) && !axes_given) return n.refuse(Rule::kConstant, "axes");
-  const int rank = n.in(0).rank();
-  const size_t count = pads->size() / 2;
-  Region r;
-  const Six from = dense_strides(n.in(0).shape), to = dense_strides(n.out().shape);
-  r.from_stride = from;
-  r.to_stride = to;
-  r.size = six_sizes(n.in(0).shape);
-  std::vector<int64_t> begins(static_cast<size_t>(rank));
-  for (size_t i = 0; i < count; ++i) {
-    PINNACE_ASSIGN(const int axis, n.view().axis(axes_given ? (*axes_given)[i] : static_cast<int64_t>(i), rank));
-    const auto at = static_cast<size_t>(int64_t{6} - rank + axis);
-    const int64_t before = (*pads)[i], after = (*pads)[i + count];
-    begins[static_cast<size_t>(axis)] = before;
-    // Negative pads cut off.
-    r.from += std::max<int64_t>(0, -before) * from[at];
-    r.to += std::max<int64_t>(0, before) * to[at];
-    r.size[at] += std::min<int64_t>(0, before) + std::min<int64_t>(0, after);
-    if (r.size[at] < 0) r.size[at] = 0;
-  }
-  if (mode != "constant") return lower_pad_by_places(n, begins, mode);
-  double real = 0;
-  int64_t whole = n.in(0).quantized() ? scale_zero(n.in(0)).zero : 0;
-  if (n.has(2)) {
-    if (!n.constant(2)) return n.refuse(Rule::kConstant, "value");
-    if (is_device_float(n.in(0).dtype)) {
-      const std::vector<double> given = n.floats(2);
-      if (given.size() != 1) return n.refuse(Rule::kConstant, "value");
-      real = given[0];
-    } else {
-      const auto given = n.view().input_ints(2);
-      if (!given || given->size() != 1) return n.refuse(Rule::kConstant, "value");
-      whole = (*given)[0];
-    }
-    if (whole != static_cast<int32_t>(whole)) return n.refuse(Rule::kWide, str_cat("a value of ", whole));
-  }
-  const TensorId x = n.dense(0), y = n.make_dense();
-  fill_step(n, y, real, whole);
   move_step(n, n.in(0).dtype, x, y, r);
   return {};
 }

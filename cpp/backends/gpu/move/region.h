@@ -1,7 +1,7 @@
-// Copies between strided regions.
+// Copies between strided regions, and one element everywhere.
 #pragma once
 
-#include "backends/gpu/binary/strided.h"
+#include "backends/gpu/strided.h"
 
 namespace pinnace::gpu {
 
@@ -21,5 +21,11 @@ struct Region {
 Region whole_region(const Shape& shape);
 
 void move_step(NodeLowering& n, DType type, TensorId x, TensorId y, const Region& r);
+
+/// y = the element, in all of output 0: `real` of floats, else `whole`.
+void fill_step(NodeLowering& n, TensorId y, double real, int64_t whole);
+
+/// Refuses an input i of more dimensions than regions have.
+Status check_moved(NodeLowering& n, int i);
 
 }  // namespace pinnace::gpu

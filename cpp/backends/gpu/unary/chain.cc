@@ -1,7 +1,7 @@
 // Chains of functions as steps of one kernel; where a chain made the operand and nobody else reads it, both become one.
 #include "backends/gpu/unary/chain.h"
 
-#include "backends/gpu/binary/strided.h"
+#include "backends/gpu/strided.h"
 #include "backends/gpu/unary/params.h"
 
 namespace pinnace::gpu {

@@ -2,7 +2,7 @@
 #include <cmath>
 #include <limits>
 
-#include "backends/gpu/binary/strided.h"
+#include "backends/gpu/strided.h"
 #include "backends/gpu/unary/chain.h"
 
 namespace pinnace::gpu {

@@ -1,9 +1,9 @@
 // attention as two products of batches and a softmax.
 #include <cmath>
 
-#include "backends/nnapi/lower/floats.h"
-#include "backends/nnapi/lower/shape.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/floats.h"
+#include "backends/nnapi/steps/shape.h"
 
 namespace pinnace::nnapi_client {
 namespace {

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/nnapi/lower/counters.h"
+#include "backends/nnapi/steps/counters.h"
 #include "base/hash.h"
 
 namespace pinnace::nnapi_client {

@@ -1,9 +1,9 @@
 // conv as CONV_2D, DEPTHWISE_CONV_2D or GROUPED_CONV_2D, channels last, weights laid out ahead of time.
 #include "ops/convolution.h"
 
-#include "backends/nnapi/lower/weights.h"
-#include "backends/nnapi/lower/window.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/weights.h"
+#include "backends/nnapi/steps/window.h"
 
 namespace pinnace::nnapi_client {
 namespace {

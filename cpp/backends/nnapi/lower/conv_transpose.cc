@@ -1,9 +1,9 @@
 // conv_transpose as TRANSPOSE_CONV_2D, in groups as several; what output_padding adds is a negative pad at the end.
 #include "ops/convolution.h"
 
-#include "backends/nnapi/lower/weights.h"
-#include "backends/nnapi/lower/window.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/weights.h"
+#include "backends/nnapi/steps/window.h"
 
 namespace pinnace::nnapi_client {
 

@@ -1,9 +1,9 @@
 // Changes of element type: cast, quantize_linear, dequantize_linear. A plain 8-bit integer is a quantised one of scale
 // 1, so that CAST, which looks at stored bytes alone, goes between it and any other scale. 16 bits without a sign,
 // which nothing in NNAPI makes floats of, stand as int32: what their scale says is arithmetic of floats, exact.
-#include "backends/nnapi/lower/floats.h"
-#include "backends/nnapi/lower/shape.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/floats.h"
+#include "backends/nnapi/steps/shape.h"
 
 namespace pinnace::nnapi_client {
 namespace {

@@ -1,7 +1,7 @@
 // Operators of detectors, which mean what NNAPI's operations of the same names mean, from feature level 3 on. What
 // fails there with the values of a run (a box outside of the image, corners in the wrong order, an image that does not
 // exist) leaves the run to the CPU.
-#include "backends/nnapi/lower/shape.h"
+#include "backends/nnapi/steps/shape.h"
 
 namespace pinnace::nnapi_client {
 namespace {

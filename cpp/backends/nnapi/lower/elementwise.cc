@@ -1,9 +1,9 @@
 // Arithmetic, comparison, logic and choice between operands that broadcast.
 #include <functional>
 
-#include "backends/nnapi/lower/floats.h"
-#include "backends/nnapi/lower/shape.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/floats.h"
+#include "backends/nnapi/steps/shape.h"
 
 namespace pinnace::nnapi_client {
 namespace {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "backends/nnapi/lower/counters.h"
+#include "backends/nnapi/steps/counters.h"
 
 namespace pinnace::nnapi_client {
 namespace {

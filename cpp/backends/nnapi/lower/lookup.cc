@@ -1,6 +1,6 @@
 // Operators with positions or hashes as results, or positions as inputs: gather, arg_max, arg_min, top_k,
 // lsh_projection.
-#include "backends/nnapi/lower/shape.h"
+#include "backends/nnapi/steps/shape.h"
 
 namespace pinnace::nnapi_client {
 

@@ -1,6 +1,6 @@
 // lstm as UNIDIRECTIONAL_SEQUENCE_LSTM or BIDIRECTIONAL_SEQUENCE_LSTM from feature level 3 on, whose states are outputs
 // from feature level 4 on; below that, or where feature level 3 would lose the last cell, LSTM step by step.
-#include "backends/nnapi/lower/recurrent.h"
+#include "backends/nnapi/steps/recurrent.h"
 
 namespace pinnace::nnapi_client {
 namespace {

@@ -1,8 +1,8 @@
 // Softmax and what is made of its kind.
 #include <cmath>
 
-#include "backends/nnapi/lower/floats.h"
-#include "backends/nnapi/lower/shape.h"
+#include "backends/nnapi/steps/floats.h"
+#include "backends/nnapi/steps/shape.h"
 #include "base/half.h"
 
 namespace pinnace::nnapi_client {

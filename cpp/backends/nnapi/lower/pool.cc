@@ -1,8 +1,8 @@
 // Pools as AVERAGE_POOL_2D and MAX_POOL_2D, which leave padding out of their windows.
 #include "ops/pool.h"
 
-#include "backends/nnapi/lower/floats.h"
-#include "backends/nnapi/lower/window.h"
+#include "backends/nnapi/steps/floats.h"
+#include "backends/nnapi/steps/window.h"
 
 namespace pinnace::nnapi_client {
 namespace {

@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
-#include "backends/nnapi/lower/shape.h"
-#include "backends/nnapi/lower/weights.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/shape.h"
+#include "backends/nnapi/steps/weights.h"
 
 namespace pinnace::nnapi_client {
 namespace {

@@ -1,5 +1,5 @@
 // rnn as UNIDIRECTIONAL_SEQUENCE_RNN or BIDIRECTIONAL_SEQUENCE_RNN from feature level 3 on; below it, RNN step by step.
-#include "backends/nnapi/lower/recurrent.h"
+#include "backends/nnapi/steps/recurrent.h"
 
 namespace pinnace::nnapi_client {
 namespace {

@@ -2,8 +2,8 @@
 #include <cmath>
 #include <functional>
 
-#include "backends/nnapi/lower/floats.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/floats.h"
 
 namespace pinnace::nnapi_client {
 namespace {

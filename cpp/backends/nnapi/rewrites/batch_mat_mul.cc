@@ -1,8 +1,8 @@
 // Products of batches of matrices: BATCH_MATMUL from feature level 6 on. Below: each pair by FULLY_CONNECTED, its
 // matrices cut out by STRIDED_SLICE (feature level 2), results put together: the same sums, exact.
-#include "backends/nnapi/lower/shape.h"
-#include "backends/nnapi/lower/weights.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/shape.h"
+#include "backends/nnapi/steps/weights.h"
 
 namespace pinnace::nnapi_client {
 namespace {

@@ -1,8 +1,8 @@
 // Dilated convolution below feature level 3. Feature level 2: SPACE_TO_BATCH_ND by the dilation, the convolution with
 // taps side by side, BATCH_TO_SPACE_ND, and STRIDED_SLICE of what was padded too much: the same sums, exact. With
 // strides, or at feature level 1: the filter with zeros between its taps, the same sums and zeros, exact for finite x.
-#include "backends/nnapi/lower/window.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/window.h"
 
 namespace pinnace::nnapi_client {
 namespace {

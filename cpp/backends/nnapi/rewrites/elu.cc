@@ -1,7 +1,7 @@
 // elu: ELU from feature level 4 on. Feature level 3: relu(x) + alpha * (exp(min(x, 0)) - 1), within 2^-23 alpha. Below
 // there is no exp.
-#include "backends/nnapi/lower/floats.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/floats.h"
 
 namespace pinnace::nnapi_client {
 

@@ -5,8 +5,8 @@
 // with s the logistic function of -z^2, so feature level 2 suffices. gelu within 1e-6 (1 + |x|).
 #include <cmath>
 
-#include "backends/nnapi/lower/floats.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/floats.h"
 
 namespace pinnace::nnapi_client {
 namespace {

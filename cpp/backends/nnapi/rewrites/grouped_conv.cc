@@ -2,8 +2,8 @@
 // CONV_2D of its part of the channels, and the results are put together: the same sums, exact. Parts are cut by SLICE
 // (feature level 3) or STRIDED_SLICE (feature level 2); at feature level 1 by a 1 x 1 convolution with ones and zeros,
 // which is exact for floats.
-#include "backends/nnapi/lower/window.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/window.h"
 
 namespace pinnace::nnapi_client {
 

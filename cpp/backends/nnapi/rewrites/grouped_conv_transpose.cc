@@ -1,7 +1,7 @@
 // Transposed convolution in groups: a TRANSPOSE_CONV_2D for each, of its part of the channels, put together: the same
 // sums, exact.
-#include "backends/nnapi/lower/window.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/window.h"
 
 namespace pinnace::nnapi_client {
 

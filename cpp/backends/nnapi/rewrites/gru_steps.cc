@@ -1,8 +1,8 @@
 // gru, which NNAPI does not have, step by step from feature level 2 on: what the input brings to the gates is three
 // products for all elements of time at once; each step then adds three products of the state. h' = n + z (h - n)
 // instead of (1 - z) n + z h: within 2^-22 of the larger of both states a step.
-#include "backends/nnapi/lower/floats.h"
-#include "backends/nnapi/lower/recurrent.h"
+#include "backends/nnapi/steps/floats.h"
+#include "backends/nnapi/steps/recurrent.h"
 
 namespace pinnace::nnapi_client {
 namespace {

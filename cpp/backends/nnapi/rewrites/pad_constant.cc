@@ -2,8 +2,8 @@
 // the constant is taken off x, zeros are padded, and it is added again: two roundings, within 2^-23 (|x| + |constant|).
 #include <cmath>
 
-#include "backends/nnapi/lower/floats.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/floats.h"
 
 namespace pinnace::nnapi_client {
 

@@ -1,7 +1,7 @@
 // Mirrored padding: MIRROR_PAD from feature level 7 on. Feature levels 3 to 6: GATHER of computed places, axis after
 // axis. Feature level 2: rows cut out by STRIDED_SLICE and put together. All exact.
-#include "backends/nnapi/lower/shape.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/shape.h"
 
 namespace pinnace::nnapi_client {
 namespace {

@@ -1,8 +1,8 @@
 // Quantised convolution with a scale per output channel below feature level 3, which has one scale for all weights:
 // neighbours with the same scale are a convolution of their own, and the results are put together. The same sums with
 // the same multipliers: exact.
-#include "backends/nnapi/lower/window.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/window.h"
 
 namespace pinnace::nnapi_client {
 

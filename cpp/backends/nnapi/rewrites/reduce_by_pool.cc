@@ -2,8 +2,8 @@
 // level 2, the others are of feature level 3, AVERAGE_POOL_2D and MAX_POOL_2D of feature level 1. x becomes an image
 // [outer, size, 1, inner], the window is size x 1. A sum is the mean times its count: within 2^-22 of the sum of
 // magnitudes.
-#include "backends/nnapi/lower/shape.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/shape.h"
 
 namespace pinnace::nnapi_client {
 

@@ -1,9 +1,9 @@
 // Any resize of floats as two products with constant matrices of weights, W then H: for what RESIZE_BILINEAR and
 // RESIZE_NEAREST_NEIGHBOR do not compute, and below the levels that have them. From feature level 2 on. Weights are
 // rounded to float32: within 2^-22 of the sum of products' magnitudes; nearest is exact for finite elements.
-#include "backends/nnapi/lower/shape.h"
-#include "backends/nnapi/lower/weights.h"
 #include "backends/nnapi/rewrites/rewrites.h"
+#include "backends/nnapi/steps/shape.h"
+#include "backends/nnapi/steps/weights.h"
 #include "ops/resize_map.h"
 
 namespace pinnace::nnapi_client {

@@ -2,8 +2,8 @@
 // be from the operation that it replaces. x and y are operands of one type and shape unless said otherwise.
 #pragma once
 
-#include "backends/nnapi/lower/weights.h"
 #include "backends/nnapi/lowering.h"
+#include "backends/nnapi/steps/weights.h"
 #include "ops/window.h"
 
 namespace pinnace::nnapi_client {

@@ -1,0 +1,33 @@
+"""The libraries of a release build on x86-64 have a size that no change may let grow unnoticed.
+
+Bytes without symbols, as packages have them. ARM64's limits, which devices need, are in tests/arm64/check_arm64.py.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BUILD = ROOT / "build/release"
+# Kernels of all instruction sets of x86-64 are 3.3 of the 9.9 MB of the runtime.
+MOST_BYTES = {
+    "libpinnace_runtime.so": 10_000_000,
+    "libpinnace.so": 13_800_000,
+    "libneuralnetworks.so": 11_000_000,
+}
+
+
+@pytest.mark.parametrize("library", MOST_BYTES if platform.machine() == "x86_64" else [])
+def test_library_is_no_larger(library: str, tmp_path: Path) -> None:
+    strip = shutil.which("strip")
+    assert strip, "binutils are part of the set-up"
+    stripped = tmp_path / library
+    subprocess.run([strip, "-o", str(stripped), str(BUILD / library)], check=True)
+    size = stripped.stat().st_size
+    assert size <= MOST_BYTES[library], f"{library} has {size:,} bytes"
+    assert size > MOST_BYTES[library] * 0.95, f"{library} has {size:,} bytes: the limit is to follow"
