@@ -219,7 +219,7 @@ def test_what_is_written_to_through_views_is_state(view: str) -> None:
 def test_views_are_those_of_the_schemas() -> None:
     """Every operator that PyTorch marks as giving a view, if it has a mapping here, is on the list."""
     listed = set(re.findall(r'"(aten\.\w+)"', SHARING.read_text()))
-    mapped = set(re.findall(r'\{"(aten\.\w+)", map_', "".join(p.read_text() for p in SHARING.parent.glob("*.cc"))))
+    mapped = set(re.findall(r'\{"(aten\.\w+)", map_', "".join(p.read_text() for p in SHARING.parent.rglob("*.cc"))))
     assert len(mapped) > 400
     marked = set()
     for schema in torch._C._jit_get_all_schemas():

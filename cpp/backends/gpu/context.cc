@@ -268,7 +268,7 @@ Context::~Context() {
   kernels_.clear();
   // Of a device that came here by a fork nothing may be waited for, and destroying a condition variable waits for
   // threads that sleep on it: in the parent. It is left be.
-  if (process_ != ::getpid()) static_cast<void>(device_.release());
+  [[maybe_unused]] const Device* left_be = process_ != ::getpid() ? device_.release() : nullptr;
 }
 
 bool Context::spoils(std::string_view kernel) const {
