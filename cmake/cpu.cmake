@@ -21,8 +21,8 @@ function(BODY_OPTIONS file)
   endif()
 endfunction()
 
-# SMALL(file...): on devices, files of this folder that are better small than fast. FAST(file...): those of plan/ that are
-# better fast.
+# SMALL(file...): on devices, files of this folder that are better small than fast. FAST(file...): those that drive no
+# kernels and are better fast.
 function(SMALL)
   list(TRANSFORM ARGN PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
   set_property(GLOBAL APPEND PROPERTY PINNACE_SMALL ${ARGN})

@@ -268,7 +268,9 @@ Context::~Context() {
   kernels_.clear();
   // Of a device that came here by a fork nothing may be waited for, and destroying a condition variable waits for
   // threads that sleep on it: in the parent. It is left be.
-  [[maybe_unused]] const Device* left_be = process_ != ::getpid() ? device_.release() : nullptr;
+  if (process_ != ::getpid()) {
+    [[maybe_unused]] const Device* left_be = device_.release();
+  }
 }
 
 bool Context::spoils(std::string_view kernel) const {

@@ -1,4 +1,5 @@
-// The model of tile registers on a machine that fails to save them, as some virtual machines do.
+// The model of tile registers (tiles.h) on a machine that fails to save them, as some virtual machines do. Defined with
+// the products on tiles, in matmul/amx.cc.
 #pragma once
 
 #include <cstdint>

@@ -51,7 +51,7 @@ Status pad_by_places(NodeLowering& n, std::span<const int64_t> begins, std::stri
 }  // namespace
 
 Status lower_pad(NodeLowering& n) {
-  PINNACE_TRY(check_moved(n, 0));
+  PINNACE_TRY(check_region_rank(n, 0));
   const std::string_view mode = n.view().attr_string("mode");
   const auto pads = n.view().input_ints(1);
   const auto axes_given = n.has(3) ? n.view().input_ints(3) : std::nullopt;

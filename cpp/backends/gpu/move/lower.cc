@@ -27,7 +27,7 @@ void move_blocks(NodeLowering& n, TensorId x, TensorId y, const ImageShape& from
 
 }  // namespace
 
-Status check_moved(NodeLowering& n, int i) {
+Status check_region_rank(NodeLowering& n, int i) {
   return n.in(i).rank() > 6 ? n.refuse(Rule::kRank, to_string(n.in(i))) : Status();
 }
 
@@ -77,7 +77,7 @@ Status lower_identity(NodeLowering& n) {
 }
 
 Status lower_transpose(NodeLowering& n) {
-  PINNACE_TRY(check_moved(n, 0));
+  PINNACE_TRY(check_region_rank(n, 0));
   const Shape& in = n.in(0).shape;
   std::vector<int64_t> perm(n.view().attr_ints("perm").begin(), n.view().attr_ints("perm").end());
   if (perm.empty()) {
@@ -97,7 +97,7 @@ Status lower_concat(NodeLowering& n) {
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.out().rank()));
   bool as_nc4hw4 = axis == 1 && n.out().rank() >= 3 && is_device_float(n.out().dtype), held = false;
   for (int i = 0; i < n.view().input_count(); ++i) {
-    PINNACE_TRY(check_moved(n, i));
+    PINNACE_TRY(check_region_rank(n, i));
     const bool last = i + 1 == n.view().input_count();
     as_nc4hw4 = as_nc4hw4 && (last || n.in(i).shape[1].size % 4 == 0);
     held |= n.held_as_nc4hw4(i);
@@ -133,7 +133,7 @@ Status lower_concat(NodeLowering& n) {
 }
 
 Status lower_split(NodeLowering& n) {
-  PINNACE_TRY(check_moved(n, 0));
+  PINNACE_TRY(check_region_rank(n, 0));
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
   bool as_nc4hw4 = axis == 1 && n.in(0).rank() >= 3 && n.held_as_nc4hw4(0) && is_device_float(n.in(0).dtype);
   for (int o = 0; o + 1 < n.view().output_count(); ++o) {
@@ -167,7 +167,7 @@ Status lower_split(NodeLowering& n) {
 }
 
 Status lower_slice(NodeLowering& n) {
-  PINNACE_TRY(check_moved(n, 0));
+  PINNACE_TRY(check_region_rank(n, 0));
   const int rank = n.in(0).rank();
   const auto starts = n.view().input_ints(1);
   const auto axes_given = n.has(3) ? n.view().input_ints(3) : std::nullopt;
@@ -193,7 +193,7 @@ Status lower_slice(NodeLowering& n) {
 }
 
 Status lower_expand(NodeLowering& n) {
-  PINNACE_TRY(check_moved(n, 0));
+  PINNACE_TRY(check_region_rank(n, 0));
   if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
   Region r = whole_region(n.out().shape);
   const Six strides = dense_strides(n.in(0).shape);
@@ -215,7 +215,7 @@ Status lower_constant_of_shape(NodeLowering& n) {
 
 /// Every axis as [repeat, size], of which x has strides for the size only; neighbours that lie as one are one.
 Status lower_tile(NodeLowering& n) {
-  PINNACE_TRY(check_moved(n, 0));
+  PINNACE_TRY(check_region_rank(n, 0));
   const Shape &in = n.in(0).shape, &out = n.out().shape;
   const Six x_strides = dense_strides(in), y_strides = dense_strides(out);
   struct Part {
@@ -252,7 +252,7 @@ Status lower_tile(NodeLowering& n) {
 
 /// [N, C, H, W] to [N, C / b / b, H * b, W * b], as one transpose of six dimensions.
 Status lower_depth_to_space(NodeLowering& n) {
-  PINNACE_TRY(check_moved(n, 0));
+  PINNACE_TRY(check_region_rank(n, 0));
   const int64_t b = n.view().attr_int("blocksize");
   const Shape& in = n.in(0).shape;
   const int64_t C = n.out().shape[1].size, H = in[2].size, W = in[3].size, plane = H * W;

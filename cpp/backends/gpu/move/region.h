@@ -26,6 +26,6 @@ void move_step(NodeLowering& n, DType type, TensorId x, TensorId y, const Region
 void fill_step(NodeLowering& n, TensorId y, double real, int64_t whole);
 
 /// Refuses an input i of more dimensions than regions have.
-Status check_moved(NodeLowering& n, int i);
+Status check_region_rank(NodeLowering& n, int i);
 
 }  // namespace pinnace::gpu
