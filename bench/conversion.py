@@ -143,7 +143,7 @@ def measured(name: str, step: str) -> dict[str, float]:
 
 def main() -> int:
     if sys.argv[1:2] == ["--one"]:
-        sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "models"), str(ROOT / "tests" / "python")]
+        sys.path[:0] = [str(ROOT / "python"), str(ROOT / "tests" / "models")]
         print(json.dumps(measured(*sys.argv[2:])))
         return 0
     wanted = sys.argv[1:] or list(MODELS)

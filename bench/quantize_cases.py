@@ -231,7 +231,7 @@ def _mobilenet(folder: Path) -> None:
 def _minilm(folder: Path) -> None:
     import torch
 
-    sys.path[:0] = [str(ROOT / "tests" / "models"), str(ROOT / "tests" / "python")]
+    sys.path[:0] = [str(ROOT / "tests" / "models"), str(ROOT / "tests" / "python" / "networks")]
     import zoo
     from minilm_test import SENTENCES
     from quantize_sentences import CALIBRATION, MORE

@@ -1,5 +1,5 @@
-"""Sentences for quantising a sentence encoder: MORE joins the fifty of tests/python/minilm_test.py, CALIBRATION is for
-calibration alone."""
+"""Sentences for quantising a sentence encoder: MORE joins the fifty of tests/python/networks/minilm_test.py, and those
+of CALIBRATION are for calibration alone."""
 
 # A sixth subject: music.
 MORE = [

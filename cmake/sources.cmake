@@ -69,9 +69,16 @@ function(pinnace_subfolders)
   endforeach()
 endfunction()
 
-# pinnace_test_sources(): every .cc of this folder is part of the C++ tests.
+# pinnace_test_sources([HOST name...]): every .cc of this folder is part of the C++ tests; those named need the host library
+# and are left out where only the runtime is built.
 function(pinnace_test_sources)
+  cmake_parse_arguments(arg "" "" HOST ${ARGN})
   file(GLOB found CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/*.cc)
+  if(NOT PINNACE_HOST)
+    list(TRANSFORM arg_HOST PREPEND ${CMAKE_CURRENT_SOURCE_DIR}/)
+    list(TRANSFORM arg_HOST APPEND .cc)
+    list(REMOVE_ITEM found "" ${arg_HOST})
+  endif()
   target_sources(pinnace_tests PRIVATE ${found})
 endfunction()
 

@@ -68,8 +68,8 @@ PY
 # Tests that take numpy and onnx alone; the package is the wheel's, not the tree's.
 env -i PATH="$PATH" PYTHONPATH="$site" ${PINNACE_TEST_SEED:+PINNACE_TEST_SEED=$PINNACE_TEST_SEED} "$python" \
   -m pytest -q -p no:cacheprovider -o pythonpath="tests/models tests/python scripts" \
-  tests/python/small_floats_test.py tests/python/test_ops_image_signal.py tests/python/random_graphs_test.py \
-  tests/python/onnx_backend_test.py
+  tests/python/operators/{small_floats_test,test_ops_image_signal}.py \
+  tests/python/import_onnx/{random_graphs_test,onnx_backend_test}.py
 
 mkdir -p dist
 rm -f dist/pinnace-*aarch64.whl

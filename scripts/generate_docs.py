@@ -102,8 +102,8 @@ NAMESPACES = {
 }
 
 
-# Models that somebody else quantised: (form, what becomes of it). PyTorch's rows are what
-# tests/python/torch_quantizers_test.py converts, ONNX's those of tests/python/onnx_quantizers_test.py.
+# Models that somebody else quantised: (form, what becomes of it). The tests that convert them, in tests/python:
+# import_torch/torch_quantizers_test.py for PyTorch's rows, import_onnx/onnx_quantizers_test.py for ONNX's.
 INTEGER, STORED_WEIGHTS = "integer arithmetic", "float arithmetic on stored weights"
 QUANTIZED_FORMS = [
     ("PyTorch: torchao `Int8WeightOnlyConfig`", STORED_WEIGHTS),

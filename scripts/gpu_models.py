@@ -23,9 +23,10 @@ HEAD = """# Zoo models on the GPU targets
 
 For each model of `tests/models`: its nodes, how many of them `vulkan` takes (`softmetal` and `metal` take the same),
 and which stay on the CPU, with the rules that refuse them ([rules](gpu_rules.md)). Rules that depend on the device
-(V-20, V-21) are not evaluated. `scripts/gpu_models.py` writes this page. `tests/python/gpu_models_test.py` checks its
-lines, and runs each model on `vulkan` and `softmetal` in 32 and in 16 bits, with fallback off. What 16 bits may cost:
-[GPU](gpu.md#what-has-run). The last three lines are torchvision's quantised architecture, loaded from TorchScript.
+(V-20, V-21) are not evaluated. `scripts/gpu_models.py` writes this page. `tests/python/gpu/gpu_models_test.py` checks
+its lines, and runs each model on `vulkan` and `softmetal` in 32 and in 16 bits, with fallback off. What 16 bits may
+cost: [GPU](gpu.md#what-has-run). The last three lines are torchvision's quantised architecture, loaded from
+TorchScript.
 
 | model | nodes | on the GPU | stays on the CPU |
 |---|---|---|---|

@@ -72,7 +72,7 @@ tidy() {
 types() {
   local targets=() path
   # The package is checked as a package; tests and scripts as the single files that they are.
-  for path in python/pinnace scripts/*.py bench/*.py examples cpp/backends/softmetal/*.py tests/*.py tests/softmetal/*.py tests/models/*.py tests/python/*.py; do
+  for path in python/pinnace scripts/*.py bench/*.py examples cpp/backends/softmetal/*.py tests/*.py tests/softmetal/*.py tests/models/*.py tests/python/{,*/}*.py; do
     [[ -f $path ]] && targets+=("$path")
     [[ -d $path ]] && compgen -G "$path/*.py" >/dev/null && targets+=("$path")
   done

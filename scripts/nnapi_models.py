@@ -34,11 +34,11 @@ HEAD = """# Zoo models on NNAPI
 
 For each model of `tests/models` and feature level: nodes that become NNAPI operations directly / that are rewritten /
 that stay on the CPU; then which operators stay at the highest level, with the rules that refuse them
-([rules](nnapi_rules.md)). `scripts/nnapi_models.py` writes this page. `tests/python/nnapi_models_test.py` checks its
-lines, and runs each model at each level through the host library, which then pretends to have that level and no newer
-operation or type: floats are within 1e-4 of the largest output of the CPU's, 8-bit results equal the CPU's. The last
-three lines are torchvision's quantised architecture, loaded from TorchScript; at feature level 3 they are also compared
-with PyTorch.
+([rules](nnapi_rules.md)). `scripts/nnapi_models.py` writes this page. `tests/python/nnapi/nnapi_models_test.py` checks
+its lines, and runs each model at each level through the host library, which then pretends to have that level and no
+newer operation or type: floats are within 1e-4 of the largest output of the CPU's, 8-bit results equal the CPU's. The
+last three lines are torchvision's quantised architecture, loaded from TorchScript; at feature level 3 they are also
+compared with PyTorch.
 
 | model | 1 | 2 | 3 | 4 | 5 | 6 | 7 | 8 | stays at feature level 8 |
 |---|---|---|---|---|---|---|---|---|---|

@@ -70,7 +70,7 @@ HEAD = """# ONNX files of packages
 "equal" says whether the program equals onnxruntime, within the bounds of a build, on {further} inputs that were made
 up with other seeds after the conversion; "sizes" says at how many different sizes, where any are open. Files that
 need operators of `com.microsoft` are counted separately. Debian's only package with ONNX files, `libonnx-testdata`,
-holds ONNX's node tests, which `tests/python/onnx_backend_test.py` runs.
+holds ONNX's node tests, which `tests/python/import_onnx/onnx_backend_test.py` runs.
 
 {totals}
 

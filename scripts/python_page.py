@@ -1,6 +1,6 @@
 """docs/python_api.md: every public name of the Python package with its signature and documentation.
 
-generate_docs.py writes the page; tests/python/public_api_test.py holds that the documentation is complete.
+generate_docs.py writes the page; tests/python/package/public_api_test.py holds that the documentation is complete.
 """
 
 from __future__ import annotations

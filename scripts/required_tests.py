@@ -56,8 +56,9 @@ def applies(entry: Mapping[str, Any], run: Run) -> bool:
 
 
 def full_name(outcome: Outcome, test: str) -> str:
-    """How the table names tests: "cpp:Suite.Test", "python:file::test[parameters]"."""
-    return f"{outcome.kind}:{test.removeprefix('tests.python.').removeprefix('tests.')}"
+    """How the table names tests: "cpp:Suite.Test", "python:file::test[parameters]", whatever folder the file is in."""
+    module, colons, name = test.partition("::")
+    return f"{outcome.kind}:{module.rpartition('.')[2] if colons else test}{colons}{name}"
 
 
 def missing(table: Mapping[str, list[dict[str, Any]]], run: Run, outcomes: list[Outcome]) -> Iterator[str]:

@@ -143,7 +143,7 @@ def pytest_suites(options: Options) -> list[Suite]:
     files = [str(p.relative_to(options.root)) for p in sorted({*folder.rglob("*_test.py"), *folder.rglob("test_*.py")})]
     targets = {"rules": ["tests/rules_test.py"]}
     if options.everything:
-        targets |= {f"python:{Path(name).relative_to('tests/python').with_suffix('')}": [name] for name in files}
+        targets |= {f"python:{Path(name).stem}": [name] for name in files}
     elif len(files) < PYTHON_FILES_TO_SHARE:
         targets = {"python": ["tests/python"], **targets}
     else:  # every eighth file, so that two lanes end at about the same time; most tests use one core

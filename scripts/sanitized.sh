@@ -43,7 +43,7 @@ cpp_filter=${filter:-'*'}
 # sanitizer holds for alive, and it ends the child ("dup thread with used id").
 left_out='DeviceSearches.AProcessEndsInTheMiddleOfOne'
 [[ $preset == tsan && -z $filter ]] && cpp_filter=$(IFS=: && echo "${thread_tests[*]}:-$left_out")
-python_tests=(threads_test.py forks_test.py cancel_test.py await_test.py logging_test.py session_threads_test.py)
+python_tests=(sessions/{threads,forks,cancel,await,session_threads}_test.py package/logging_test.py)
 
 targets=()
 [[ $only != python ]] && targets+=(pinnace_tests)

@@ -54,7 +54,7 @@ PY
 )
 # Beside torch and onnx, which .venv has, in every order.
 site=$(build/wheel-trial/bin/python -c 'import sysconfig; print(sysconfig.get_path("purelib"))')
-PINNACE_IMPORT_FROM=$site "$python" -m pytest -q -p no:cacheprovider tests/python/import_orders_test.py
+PINNACE_IMPORT_FROM=$site "$python" -m pytest -q -p no:cacheprovider tests/python/package/import_orders_test.py
 rm -rf build/wheel-trial
 rm -f dist/pinnace-*.whl
 cp "$wheel" dist/

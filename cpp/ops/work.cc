@@ -1,5 +1,5 @@
 // Estimates by what operators say of themselves (OpDef::work), and the budget of a thread. Work::kPlain reads inputs
-// and writes outputs a fixed number of times. tests/cpp/fold_budget_test.cc times every case of every operator.
+// and writes outputs a fixed number of times. tests/cpp/ops/fold_budget_test.cc times every case of every operator.
 #include "ops/work.h"
 
 #include <algorithm>

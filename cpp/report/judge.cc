@@ -1,5 +1,5 @@
 // The definition is that of python/pinnace/agreement.py, without what needs the source model: sentinels, decades and
-// the arbiter. tests/python/device_report_test.py holds the two against each other.
+// the arbiter. tests/python/sessions/device_report_test.py holds the two against each other.
 #include "report/judge.h"
 
 #include <algorithm>

@@ -27,7 +27,8 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
-sys.path[:0] = [str(HERE.parents[1] / "python"), str(HERE.parent / "python")]
+TESTS = HERE.parent / "python"
+sys.path[:0] = [str(HERE.parents[1] / "python"), str(TESTS), str(TESTS / "import_torchscript")]
 
 MOST_BYTES = {
     "onnx": 2000,

@@ -1,5 +1,5 @@
 /* Every function of the C API, on a program with an open size and a state: argv[1]; argv[2] is a file to write. Prints
- * the outputs as consumer.c does. What each function gives in detail: tests/cpp/c_api_test.cc. */
+ * the outputs as consumer.c does. What each function gives in detail: tests/cpp/runtime/c_api_test.cc. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -465,6 +465,20 @@ def noise_suppressor_frame(seed: int = 0, batch: int = 1) -> Built:
 
 # ---- the list -------------------------------------------------------------------------------------------------------
 
+# Arguments of the large ones for a quick run, which has the same graphs with less to compute. Without them a model is
+# as large as users have it.
+SMALL: dict[str, dict[str, int]] = {
+    "mobilenet_v2": {"size": 96},
+    "mobilenet_v3_large": {"size": 96},
+    "resnet18": {"size": 96},
+    "resnet50": {"size": 96},
+    "efficientnet_b0": {"size": 96},
+    "squeezenet1_1": {"size": 96},
+    "deeplabv3_mobilenet_v3_large": {"size": 96},
+    "bert": {"length": 24, "layers": 4},
+    "vit_b_16": {"size": 96, "layers": 3},
+}
+
 MODELS: dict[str, Callable[..., Built]] = {
     "mobilenet_v2": mobilenet_v2,
     "mobilenet_v3_large": mobilenet_v3_large,

@@ -43,7 +43,7 @@ struct KernelContext {
 enum class Precision : uint8_t { kFp32, kFp16, kBf16 };
 
 /// Version of everything that pack() of a kernel with `stores` writes. Packed weights in a file are of use to builds of
-/// the same version only: it goes up whenever one of them changes (tests/cpp/payload_test.cc notices).
+/// the same version only: it goes up whenever one of them changes (tests/cpp/program/payload_test.cc notices).
 inline constexpr int kPackedLayout = 2;
 
 /// Which layouts a kernel works on.

@@ -1,6 +1,6 @@
 /* pinnace for applications. In C: the functions pnc_*, declared here, stable. In C++: <pinnace/program.h> and
  * <pinnace/session.h>, which this header includes. The C functions are everything that C++ can do on a device;
- * tests/python/c_calls.toml says which function stands for which call, and why a call has none.
+ * tests/python/repository/c_calls.toml says which function stands for which call, and why a call has none.
  *
  * C: every function that can fail returns a pnc_status; pnc_error() then has the sentence, for the calling thread.
  * A pointer that is NULL where nothing is said of NULL is PNC_INVALID_ARGUMENT. What a function makes is NULL (a list

@@ -5,7 +5,7 @@
 #include <random>
 
 #include "base/hash.h"
-#include "cpp/program_fixture.h"
+#include "cpp/program/program_fixture.h"
 #include "fuzz/fuzzing.h"
 #include "program/writer.h"
 

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <random>
 
-#include "cpp/torch_fixture.h"
+#include "cpp/import/torch_fixture.h"
 #include "fuzz/fuzzing.h"
 #include "fuzz/text_mutator.h"
 

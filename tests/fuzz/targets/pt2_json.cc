@@ -1,6 +1,6 @@
 // The JSON entries of .pt2 archives, in an archive that is otherwise right: the program, and after a zero byte the
 // weights' configuration. The four weights and constants that it may name have 64 bytes each.
-#include "cpp/torch_fixture.h"
+#include "cpp/import/torch_fixture.h"
 #include "fuzz/text_target.h"
 
 namespace pinnace {

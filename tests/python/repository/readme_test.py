@@ -1,0 +1,67 @@
+"""README's first screen is true: its Python and `make demo` run, its C++ compiles, and the commands it names exist."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+README = (ROOT / "README.md").read_text()
+
+
+def blocks(language: str) -> list[str]:
+    return re.findall(rf"^```{language}\n(.*?)^```$", README, re.MULTILINE | re.DOTALL)
+
+
+def test_python_runs(tmp_path: Path) -> None:
+    (code,) = blocks("python")
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(ROOT / "python"), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "(4, 10)" in done.stdout
+    assert "cpu: 3 of 3 nodes" in done.stdout
+    assert "vulkan: 3 of 3 nodes" in done.stdout or "vulkan: " not in done.stdout
+    assert "bf16" in done.stdout
+    assert "equal within bounds" in (tmp_path / "report.html").read_text()
+    assert (tmp_path / "net.pnc").stat().st_size > 576 * 10 * 4
+
+
+def test_cpp_compiles(tmp_path: Path) -> None:
+    (code,) = blocks("cpp")
+    includes = "".join(line + "\n" for line in code.splitlines() if line.startswith("#"))
+    body = "\n".join(line for line in code.splitlines() if not line.startswith("#"))
+    source = tmp_path / "readme.cc"
+    before = "int main() {\n  std::vector<pinnace::Tensor> inputs, outputs;\n"
+    source.write_text(f"{includes}{before}{body}\n  return status.ok() ? 0 : 1;\n}}\n")
+    include = ["-I", str(ROOT / "cpp/include")]
+    command = ["g++", "-std=c++20", "-fsyntax-only", "-Wall", "-Wextra", "-Werror", *include, str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_demo_ends_equal() -> None:
+    """What `make demo` does once everything is built."""
+    prefix = ROOT / "build/install"
+    install = ["cmake", "--install", str(ROOT / "build/release"), "--prefix", str(prefix)]
+    subprocess.run(install, stdout=subprocess.DEVNULL, timeout=120, check=True)
+    demo = [sys.executable, str(ROOT / "examples/demo.py")]
+    done = subprocess.run(demo, cwd=ROOT, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "equal within bounds" in done.stdout
+
+
+def test_commands_and_files_exist() -> None:
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    named = set(re.findall(r"\bmake ([a-z-]+)\b", README))
+    assert {"demo", "test"} <= named <= targets
+    for link in re.findall(r"\]\(([^)#]+)\)", README):
+        assert link.startswith("http") or (ROOT / link).exists(), link
