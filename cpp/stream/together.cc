@@ -2,28 +2,52 @@
 #include <algorithm>
 #include <cmath>
 
+#include "ops/activation.h"
 #include "ops/einsum.h"
 #include "stream/rules.h"
 
 namespace pinnace {
 namespace {
 
-/// Operators that give 0 for 0, whatever a second operand is: what is known to be 0 before and behind a value stays so.
-bool keeps_zero(const Node& node) {
-  if (node.attr("activation")) {
-    const auto* name = std::get_if<std::string>(node.attr("activation"));
-    if (!name || (*name != "relu" && *name != "leaky_relu" && *name != "tanh" && *name != "silu" && *name != "gelu" &&
-                  *name != "hard_swish")) {
-      return false;
-    }
+/// Whether a function is 0 at 0, by its formula.
+bool zero_at_zero(const Unary& function) {
+  switch (function.kind) {
+    case UnaryKind::kNone:
+      return true;
+#define UNARY(kind, ...) \
+  case UnaryKind::kind:  \
+    return UnaryRow<UnaryKind::kind>::formula(0, function.p, function.q) == 0;
+#include "ops/unary.inc"
+#undef UNARY
   }
-  static constexpr std::string_view kOnes[] = {
-      "abs",        "cast",        "elu",       "erf",   "gelu",      "hard_swish", "identity",   "leaky_relu",
-      "mish",       "mul",         "neg",       "prelu", "relu",      "round",      "selu",       "sign",
-      "silu",       "sin",         "softsign",  "sqrt",  "tanh",      "transpose",  "reshape",    "squeeze",
-      "unsqueeze",  "flatten",     "split",     "slice", "reduce_l1", "reduce_l2",  "reduce_sum", "reduce_sum_square",
-      "reduce_max", "reduce_mean", "reduce_min"};
-  return std::find(std::begin(kOnes), std::end(kOnes), node.op) != std::end(kOnes);
+  return false;
+}
+
+/// Whether the node gives 0 for 0, whatever a second operand is: what is known to be 0 before and behind a value stays
+/// so.
+bool keeps_zero(const StreamReader& reader, const Node& node) {
+  const OpDef& op = *reader.ops().find(node.op);
+  std::vector<const TensorType*> types;
+  std::vector<const void*> data;
+  for (const ValueId id : node.inputs) {
+    const Value* value = id == kNoValue ? nullptr : &reader.graph.value(id);
+    types.push_back(value ? &value->type : nullptr);
+    data.push_back(value && value->constant ? value->constant->data() : nullptr);
+  }
+  const NodeView view(node, op, types, data);
+  if (carries_activation(op)) {
+    const Result<Activation> activation = parse_activation(view);
+    if (!activation || !zero_at_zero(*activation)) return false;
+  }
+  if (op.unary != UnaryKind::kNone) {
+    const std::optional<Unary> function = unary_of(view);  // nothing where a bound of clip comes with the run
+    return function && zero_at_zero(*function);
+  }
+  static constexpr std::string_view kOthers[] = {
+      "cast",      "flatten",    "identity",    "mul",        "prelu",      "reduce_l1",
+      "reduce_l2", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "reduce_sum_square",
+      "reshape",   "slice",      "split",       "squeeze",    "transpose",  "unsqueeze"};
+  return std::find(std::begin(kOthers), std::end(kOthers), node.op) != std::end(kOthers);
 }
 
 /// Whether all streamed operands have to be 0 for the result to be 0.
@@ -68,7 +92,7 @@ Result<StreamStep> stream_together(StreamReader& reader, const Node& node,
     zero_after &= here.after == 0.0;
     all_fill_zero &= here.delay >= 0 || here.fill == 0;
   }
-  const bool zeros = keeps_zero(node) || (needs_all_zero(node) && all_streamed);
+  const bool zeros = keeps_zero(reader, node) || (needs_all_zero(node) && all_streamed);
   out->before = zeros && zero_before ? std::optional(0.0) : std::nullopt;
   out->after = zeros && zero_after ? std::optional(0.0) : std::nullopt;
   out->fill = 0;

@@ -333,7 +333,11 @@ TEST(Stream, RandomStacks) {
         text += str_cat(ints("p" + n, {0, 0, below(4), 0, 0, below(3)}), "const %c", n, " : f32[] = {0.25} ");
         text += str_cat("%", next, " = pad(%", at, ", %p", n, ", %c", n, ") ");
       } else if (kind == 5) {
-        text += str_cat("%", next, " = ", below(2) ? "sigmoid" : "relu", "(%", at, ") ");
+        static constexpr std::string_view kFunctions[] = {"sigmoid", "relu", "cos", "atan", "shrink", "clip"};
+        const std::string_view function = kFunctions[below(6)];
+        const bool clip = function == "clip";
+        if (clip) text += str_cat("const %l", n, " : f32[] = {", -below(2), "} const %u", n, " : f32[] = {6} ");
+        text += str_cat("%", next, " = ", function, "(%", at, clip ? str_cat(", %l", n, ", %u", n) : "", ") ");
       } else if (kind == 6) {
         text += ints("s" + n, {below(3)}) + ints("e" + n, {-1 - below(2)}) + ints("a" + n, {2});
         text += str_cat("%", next, " = slice(%", at, ", %s", n, ", %e", n, ", %a", n, ") ");

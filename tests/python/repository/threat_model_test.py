@@ -45,9 +45,8 @@ def known(root: Path, name: str) -> bool:
     if match := CPP_TEST.fullmatch(name):
         return (match[1], match[2]) in cpp_tests(root)
     if match := PYTHON_TEST.fullmatch(name):
-        path = root / "tests/python" / match[1]
-        path = path if path.is_file() else root / "tests" / match[1]
-        return path.is_file() and re.search(rf"^def {match[2]}\(", path.read_text(), re.MULTILINE) is not None
+        definition = re.compile(rf"^def {match[2]}\(", re.MULTILINE)
+        return any(definition.search(path.read_text()) for path in (root / "tests").rglob(match[1]))
     return name.startswith("tests/") and (root / name).exists()
 
 
