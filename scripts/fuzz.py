@@ -8,8 +8,9 @@
 
 Seeds are made once (tests/fuzz/make_seeds.py). What is found to reach more is kept in build/fuzz/corpus, where the next
 run starts; totals go on as long as the program is the same, and are kept in build/fuzz/results.json, with those of the
-programs before it, which --executions counts too. A finding ends its target: the input lies in build/fuzz/findings, and
-`build/fuzz/fuzz_<target> <input>` repeats it. Options that are unknown here are libFuzzer's.
+programs before it, which --executions counts too. The minutes of --quiet and of the totals are of processor time. A
+finding ends its target: the input lies in build/fuzz/findings, and `build/fuzz/fuzz_<target> <input>` repeats it.
+Options that are unknown here are libFuzzer's.
 """
 
 from __future__ import annotations
@@ -23,7 +24,6 @@ import subprocess
 import sys
 import tempfile
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -55,8 +55,8 @@ class Total:
 
     program: str = ""
     executions: int = 0
-    seconds: float = 0
-    quiet_seconds: float = 0  # since an edge was reached for the first time
+    seconds: float = 0  # of processor time, so that other work beside it does not count
+    quiet_seconds: float = 0  # of it, since an edge was reached for the first time
     edges: int = 0
     features: int = 0
     corpus: int = 0
@@ -100,22 +100,27 @@ def sum_of(path: Path) -> str:
         return hashlib.file_digest(stream, "sha1").hexdigest()
 
 
+def processor_seconds(pid: int) -> float:
+    """What a child process has used so far, also one that has ended and was not waited for."""
+    after_name = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(after_name[11]) + int(after_name[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def follow(process: subprocess.Popen[str], total: Total, log: list[str]) -> None:
     """Reads libFuzzer's report to its end: lines "#123 NEW cov: 45 ft: 67 corp: 8/9Kb ...", then statistics."""
     assert process.stderr is not None
-    start = last = time.monotonic()
+    last = 0.0
     for line in process.stderr:
         log.append(line)
-        now = time.monotonic()
         if found := re.match(r"#(\d+)\s+\w+\s+cov: (\d+) ft: (\d+) corp: (\d+)", line):
             edges, total.features, total.corpus = (int(n) for n in found.groups()[1:])
             if edges > total.edges:
-                total.edges, total.quiet_seconds, last = edges, 0, now
+                total.edges, total.quiet_seconds, last = edges, 0, processor_seconds(process.pid)
         elif found := re.match(r"stat::number_of_executed_units:\s+(\d+)", line):
             total.executions += int(found[1])
+    end = processor_seconds(process.pid)
     process.wait()
-    end = time.monotonic()
-    total.seconds += end - start
+    total.seconds += end
     total.quiet_seconds += end - last
 
 

@@ -28,7 +28,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 COUNTS = ROOT / "tests/data/arm64_counts.json"
-# Processors, and the level that each must be given.
+# Processors, and the instruction set that each must be given.
 PROCESSORS = {
     "cortex-a53": "generic",
     "cortex-a76": "neon_dotprod",
@@ -37,7 +37,8 @@ PROCESSORS = {
     "max,sve256=on": "sve",
     "max,sve512=on": "sve",
 }
-# What differs between processors and levels; the rest is the same code everywhere, and runs on the first of them.
+# What differs between processors and instruction sets; the rest is the same code everywhere, and runs on the first of
+# them.
 EVERYWHERE = (
     "*KernelLine*:*KernelCases*:Kernel.*:KernelI8.*:KernelDenseConv.*:KernelGated.*:KernelWeights.*:UnaryKernel.*:"
     "CpuFeatures.*:*CpuPrecision*"
@@ -73,7 +74,7 @@ def run_tests(build: Path, part: bool) -> list[str]:
     if part:
         seed = int(os.environ.get("PINNACE_TEST_SEED") or "0")
         shard = {"GTEST_TOTAL_SHARDS": str(SLICE_SHARDS), "GTEST_SHARD_INDEX": str(seed % SLICE_SHARDS)}
-    for processor, level in PROCESSORS.items():
+    for processor, instruction_set in PROCESSORS.items():
         if part and processor not in SLICE_PROCESSORS:
             continue
         pattern = ONCE if processor == next(iter(PROCESSORS)) else EVERYWHERE
@@ -84,7 +85,7 @@ def run_tests(build: Path, part: bool) -> list[str]:
             text=True,
             timeout=3600,
             check=False,
-            env={**os.environ, **shard, "PINNACE_TEST_CPU_LEVEL": level},
+            env={**os.environ, **shard, "PINNACE_TEST_INSTRUCTION_SET": instruction_set},
         )
         count = re.search(r"(\d+) tests? from \d+ test suites? ran", done.stdout)
         skipped = re.search(r"\[  SKIPPED \] (\d+)", done.stdout)

@@ -8,7 +8,7 @@
 
 namespace pinnace::onnx {
 namespace {
-constexpr int64_t kMostHeads = 1 << 16;  // as many numbers say where each head comes from
+constexpr int64_t kMostHeads = 1 << 12;  // as many numbers say where each head comes from
 
 Result<ValueId> cast_to(SourceNode& node, ValueId x, DType to) {
   if (node.type(x).dtype == to) return x;

@@ -11,6 +11,9 @@
 namespace pinnace::torch_import {
 namespace {
 
+constexpr size_t kMostSharedBytes = 64 << 10;
+constexpr uint64_t kFreeTableBytes = 16 << 20;
+
 bool is_default(const OpDef& op, const std::string& name, const Attr& value) {
   for (const AttrDef& def : op.attrs) {
     if (std::string_view(def.name) != name) continue;
@@ -129,11 +132,20 @@ Result<std::vector<ValueId>> Builder::emit(std::string_view op, std::vector<Valu
 
 Result<ValueId> Builder::constant(DType dtype, const Shape& shape, const void* data, size_t bytes,
                                   const std::string& name) {
-  std::string key = str_cat(static_cast<int>(dtype), ":");
-  for (const Dim& d : shape) append_text(key, str_cat(d.size, ","));
-  key.append(static_cast<const char*>(data), bytes);
-  const auto at = constants_.find(key);
-  if (at != constants_.end()) return at->second;
+  std::string key;
+  if (bytes <= kMostSharedBytes) {
+    key = str_cat(static_cast<int>(dtype), ":");
+    for (const Dim& d : shape) append_text(key, str_cat(d.size, ","));
+    key.append(static_cast<const char*>(data), bytes);
+    const auto at = constants_.find(key);
+    if (at != constants_.end()) return at->second;
+  }
+  const uint64_t most = kFreeTableBytes + 2 * session.parts.bytes();
+  if (bytes > most || session.table_bytes > most - bytes) {
+    return unsupported("tables of indices and other constants that the operators ask for take more than ", most,
+                       " bytes in all");
+  }
+  session.table_bytes += bytes;
   PINNACE_ASSIGN(ConstantPtr content, Constant::copy_of(data, bytes));
   const ValueId id = graph.add_constant(name, TensorType{dtype, shape, nullptr}, std::move(content));
   type_inference.types.resize(graph.values.size());
@@ -141,7 +153,7 @@ Result<ValueId> Builder::constant(DType dtype, const Shape& shape, const void* d
   type_inference.known.resize(graph.values.size());
   type_inference.types[static_cast<size_t>(id)] = graph.value(id).type;
   type_inference.data[static_cast<size_t>(id)] = graph.value(id).constant;
-  constants_.emplace(std::move(key), id);
+  if (!key.empty()) constants_.emplace(std::move(key), id);
   return id;
 }
 

@@ -49,6 +49,7 @@ struct Session {
   Status fatal;  ///< the archive is damaged, or memory ran out: nothing else matters then
   int node_count = 0;
   uint64_t copied_bytes = 0;  ///< of weights that could not be used in place
+  uint64_t table_bytes = 0;   ///< of constants that are no weights of the file, as index tables are
 
   /// Parsed once.
   Result<const Expression*> expression(const std::string& text);
@@ -144,7 +145,8 @@ class Builder {
   Result<std::vector<ValueId>> emit(std::string_view op, std::vector<ValueId> inputs, int outputs,
                                     std::vector<std::pair<std::string, Attr>> attrs, const std::string& name,
                                     const SourceLocation& source);
-  /// A constant that may be shared: equal contents give the same value.
+  /// A constant that may be shared: equal contents of up to 64 KiB give the same value. kUnsupported: those of the
+  /// model take more than 16 MiB and twice the file in all, which a few numbers of a file can ask for.
   Result<ValueId> constant(DType dtype, const Shape& shape, const void* data, size_t bytes, const std::string& name);
   /// Notes what the source calls `id`, if it was made since value `first_value`, and the node that made it: finish()
   /// gives these names, when it is known which others there are.

@@ -1,5 +1,5 @@
-// 16-bit floats on the CPU: conversions of every level against base/half.h, and nodes of f16 and bf16 as a session runs
-// them, against the reference code.
+// 16-bit floats on the CPU: conversions of every instruction set against base/half.h, and nodes of f16 and bf16 as a
+// session runs them, against the reference code.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -16,11 +16,11 @@
 namespace pinnace::testing {
 namespace {
 
-struct Level {
+struct Conversions {
   Cpu needs;
   const HalfF32Kernels* kernels;
 };
-constexpr Level kLevels[] = {
+constexpr Conversions kConversions[] = {
     {Cpu::generic, &half_f32_kernels_generic},
 #if defined(__x86_64__)
     {Cpu::avx2, &half_f32_kernels_avx2},
@@ -39,7 +39,7 @@ bool same(float a, float b) {
   return std::bit_cast<uint32_t>(a) == std::bit_cast<uint32_t>(b) || (std::isnan(a) && std::isnan(b));
 }
 
-TEST(Half, EveryLevelConvertsLikeTheDefinition) {
+TEST(Half, EveryInstructionSetConvertsLikeTheDefinition) {
   std::vector<uint16_t> bits(65536);
   for (size_t i = 0; i < bits.size(); ++i) bits[i] = static_cast<uint16_t>(i);
   std::vector<float> floats(bits.size());
@@ -54,7 +54,7 @@ TEST(Half, EveryLevelConvertsLikeTheDefinition) {
   }
   Random random(test_seed());
   while (tried.size() % 100000 != 99999) tried.push_back(std::bit_cast<float>(static_cast<uint32_t>(random.bits())));
-  for (const auto& [needs, kernels] : kLevels) {
+  for (const auto& [needs, kernels] : kConversions) {
     if (!cpu_runs(needs)) continue;
     for (const HalfKind kind : {HalfKind::kF16, HalfKind::kBf16}) {
       kernels->widen(kind, bits.data(), static_cast<int64_t>(bits.size()), floats.data());
@@ -158,13 +158,13 @@ Result<CompiledCase> run_compiled(const BuiltCase& built, uint32_t values, const
   return result;
 }
 
-/// Levels that choose different lines.
-std::vector<std::string> levels_here() {
+/// Instruction sets that choose different lines.
+std::vector<std::string> sets_here() {
   std::vector<std::string> names;
 #if defined(__x86_64__)
   for (const char* name : {"sse2", "avx2", "avx_vnni", "avx512", "avx512_bf16", "amx_bf16"}) {
-    Cpu level;
-    if (cpu_isa_from_name(name, &level) && cpu_runs(level)) names.emplace_back(name);
+    Cpu isa;
+    if (cpu_isa_from_name(name, &isa) && cpu_runs(isa)) names.emplace_back(name);
   }
 #else
   names.emplace_back("neon");
@@ -173,8 +173,7 @@ std::vector<std::string> levels_here() {
 }
 
 /// The number of runs that float32 kernels did.
-int check_half_case(const BuiltCase& built, const std::string& level, const std::string& sentence,
-                    Tolerance tolerance) {
+int check_half_case(const BuiltCase& built, const std::string& isa, const std::string& sentence, Tolerance tolerance) {
   tolerance = {std::max(tolerance.abs, kFloat32.abs), std::max(tolerance.rel, 1e-5f)};  // Winograd's
   const auto reference = run_case(built);
   if (!reference.ok()) return 0;  // the parity test reports it
@@ -186,10 +185,10 @@ int check_half_case(const BuiltCase& built, const std::string& level, const std:
       const CaseTensor& input = built.inputs[i];
       if (input.present && dtypes(input.type.dtype) & kFloats) given |= 1u << i;
     }
-    const auto got = run_compiled(built, given & values, level, threads);
+    const auto got = run_compiled(built, given & values, isa, threads);
     if (!got.ok() && got.status().code() == Code::kUnsupported) continue;
     if (!got.ok()) {
-      ADD_FAILURE() << sentence << " on " << level << ": " << got.status().message();
+      ADD_FAILURE() << sentence << " on " << isa << ": " << got.status().message();
       return ran;
     }
     ran += got->kernel != "reference";
@@ -197,9 +196,9 @@ int check_half_case(const BuiltCase& built, const std::string& level, const std:
       const TensorType& type = (*reference)[k].type;
       const std::byte *a = got->outputs[k].bytes.data(), *b = (*reference)[k].bytes.data();
       if (type.dtype == DType::kF16 || type.dtype == DType::kBF16) {
-        EXPECT_EQ(differs_in_units(type, a, b, tolerance), "") << sentence << " on " << level << " by " << got->kernel;
+        EXPECT_EQ(differs_in_units(type, a, b, tolerance), "") << sentence << " on " << isa << " by " << got->kernel;
       } else {
-        EXPECT_EQ(std::memcmp(a, b, (*reference)[k].bytes.size()), 0) << sentence << " on " << level;
+        EXPECT_EQ(std::memcmp(a, b, (*reference)[k].bytes.size()), 0) << sentence << " on " << isa;
       }
     }
   }
@@ -226,8 +225,8 @@ TEST(Half, CasesOfEveryOperatorMatchTheReference) {
         }
         if (!any) continue;
         const std::string sentence = str_cat(list.op, " case ", i, " (", inputs, " | ", source.attributes, ")");
-        for (const std::string& level : levels_here()) {
-          ran += check_half_case(*built, level, sentence, source.tolerance);
+        for (const std::string& isa : sets_here()) {
+          ran += check_half_case(*built, isa, sentence, source.tolerance);
         }
       }
     }
@@ -252,8 +251,8 @@ TEST_P(HalfCases, MatchTheReference) {
         str_cat(name, " case ", i, ": ", drawn.op, " (", inputs.substr(0, 300), " | ", drawn.attributes, ")");
     const auto built = build_case(drawn.op.c_str(), source, case_seed(name, i));
     ASSERT_TRUE(built.ok()) << sentence << ": " << built.status().message();
-    for (const std::string& level : levels_here()) {
-      ran += check_half_case(*built, level, sentence, drawn.tolerance);
+    for (const std::string& isa : sets_here()) {
+      ran += check_half_case(*built, isa, sentence, drawn.tolerance);
     }
   }
   EXPECT_GT(ran, 0);

@@ -298,6 +298,16 @@ class TorchLimits : public OnnxTest {
     }
     return text;
   }
+  /// A row of tensor_values: floats of these sizes.
+  static std::string tensor(const std::string& name, std::initializer_list<const char*> sizes) {
+    std::string all, steps;
+    for (const char* size : sizes) {
+      all += str_cat(all.empty() ? "" : ",", "{\"as_int\":", size, "}");
+      steps += steps.empty() ? "{\"as_int\":1}" : ",{\"as_int\":1}";
+    }
+    return str_cat(",\"", name, R"(":{"dtype":7,"sizes":[)", all, R"(],"strides":[)", steps,
+                   R"(],"storage_offset":{"as_int":0},"layout":7})");
+  }
   /// A node with one argument of the given JSON.
   static std::string node(const std::string& target, const std::string& argument, const std::string& output = "y",
                           const std::string& name = "size") {
@@ -348,15 +358,6 @@ TEST_F(TorchLimits, ShapesThatArgumentsPromise) {
 }
 
 TEST_F(TorchLimits, BinsAndChannelsThatArgumentsPromise) {
-  const auto tensor = [](const char* name, std::initializer_list<const char*> sizes) {
-    std::string all, steps;
-    for (const char* size : sizes) {
-      all += str_cat(all.empty() ? "" : ",", "{\"as_int\":", size, "}");
-      steps += steps.empty() ? "{\"as_int\":1}" : ",{\"as_int\":1}";
-    }
-    return str_cat(",\"", name, R"(":{"dtype":7,"sizes":[)", all, R"(],"strides":[)", steps,
-                   R"(],"storage_offset":{"as_int":0},"layout":7})");
-  };
   // Channels of R-FCN's kind are 7 x 7 times a few.
   for (const auto& [op, channels, bins] : {std::tuple{"ps_roi_align", "0", "4096"},
                                            {"ps_roi_pool", "0", "4096"},
@@ -378,6 +379,35 @@ TEST_F(TorchLimits, BinsAndChannelsThatArgumentsPromise) {
                     str_cat(input, ",", rois, ",", pool),
                     tensor("features", {"1", channels, "1", "1"}) + tensor("rois", {"1", "5"}) + tensor("z", {}))));
   }
+}
+
+TEST_F(TorchLimits, TablesThatArgumentsPromise) {
+  const auto of_x = [](const std::string& op, const std::string& output, const std::string& name,
+                       const std::string& sizes) {
+    const std::string size =
+        name.empty() ? "" : str_cat(R"(,{"name":")", name, R"(","arg":{"as_ints":[)", sizes, R"(]},"kind":1})");
+    return str_cat(R"({"target":"torch.ops.aten.)", op, R"(.default","name":")", output,
+                   R"(","inputs":[{"name":"self","arg":{"as_tensor":{"name":"image"}},"kind":1})", size,
+                   R"(],"outputs":[{"as_tensor":{"name":")", output, R"("}},{"as_tensor":{"name":"i)", output,
+                   R"("}}],"metadata":{}})");
+  };
+  // Of no elements, so that the sizes alone ask for tables.
+  bounded("one large", with_program(torch_import::program_of(
+                           str_cat(node("zeros.default", "{\"as_ints\":[2,0,1,10]}", "image"), ",",
+                                   of_x("adaptive_max_pool2d", "y", "output_size", "2147483647,1")),
+                           tensor("image", {"2", "0", "1", "10"}) + tensor("iy", {}))));
+  bounded("pairs",
+          with_program(torch_import::program_of(
+              str_cat(node("zeros.default", "{\"as_ints\":[4096,0]}", "image"), ",", of_x("pdist", "y", "", "")),
+              tensor("image", {"4096", "0"}) + tensor("iy", {}))));
+  std::string nodes = node("zeros.default", "{\"as_ints\":[1,0,1048576]}", "image");
+  std::string tensors = tensor("image", {"1", "0", "1048576"}) + tensor("iy", {});
+  for (int i = 0; i < 40; ++i) {
+    const std::string name = i ? str_cat("y", i) : "y";
+    nodes += str_cat(",", of_x("adaptive_max_pool1d", name, "output_size", str_cat(1048576 - i)));
+    if (i) tensors += tensor(name, {"1", "0", "1"}) + tensor(str_cat("i", name), {});
+  }
+  bounded("many", with_program(torch_import::program_of(nodes, tensors)));
 }
 
 TEST_F(TorchLimits, OneStorageForManyWeights) {

@@ -34,7 +34,7 @@ constexpr size_t kLimitBytes = 16 << 20;
 /// longer; sanitized code and an emulated processor (a convolution of 18 million products by all kernels: 1.2 seconds)
 /// are slower, and are given more (100^4 bytes resized by all kernels, sanitized: 12 seconds).
 double most_seconds() {
-  return kMemoryIsCounted && !std::getenv("PINNACE_TEST_CPU_LEVEL") ? 1 : 40;
+  return kMemoryIsCounted && !std::getenv("PINNACE_TEST_INSTRUCTION_SET") ? 1 : 40;
 }
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 

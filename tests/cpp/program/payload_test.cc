@@ -1,5 +1,5 @@
 // Weights that a file holds packed for the CPU: what is written, what is used in place, what is told of those of other
-// levels, layouts and hands; what is read of a file and what is not; sixteen sessions of one program.
+// instruction sets, layouts and hands; what is read of a file and what is not; sixteen sessions of one program.
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -81,7 +81,7 @@ Program plain() {
   return load({bytes->data(), bytes->size()});
 }
 
-/// The program with payloads for these levels, as Model::build makes it.
+/// The program with payloads for these instruction sets, as Model::build makes it.
 Program packed_for(const Program& program, const std::vector<std::string>& targets) {
   std::vector<Payload> payloads;
   std::vector<std::shared_ptr<const Prepared>> all;
@@ -160,7 +160,7 @@ TEST(CpuPayload, IsUsedInPlaceAndGivesTheSameBits) {
   EXPECT_EQ(*run(*session), result(bare));
 }
 
-TEST(CpuPayload, OfEveryLevelIsMadeHereAndIsTheSameTwice) {
+TEST(CpuPayload, OfEveryInstructionSetIsMadeHereAndIsTheSameTwice) {
   const Program bare = plain();
   std::vector<std::string> all = {"cpu:neon", "cpu:neon_dotprod", "cpu:neon_i8mm", "cpu:sve"};  // packed on x86-64 too
 #if defined(__x86_64__)
@@ -202,7 +202,7 @@ TEST(CpuPayload, OfEveryLevelIsMadeHereAndIsTheSameTwice) {
 }
 
 #if defined(__x86_64__)
-TEST(CpuPayload, ServesOtherLevelsThatRunTheSameKernels) {
+TEST(CpuPayload, ServesOtherInstructionSetsThatRunTheSameKernels) {
   const Program program = packed_for(plain(), {"cpu:avx512_vnni"});
   for (const char* other : {"cpu:avx512_bf16", "cpu:amx_int8", "cpu:amx_bf16"}) {
     const auto prepared = Prepared::to_store(program, {}, *find_target(other));
@@ -260,9 +260,9 @@ TEST(CpuPayload, PackingWritesEveryByte) {
   EXPECT_GT(packed, 100);
 }
 
-TEST(CpuPayload, OfAnotherLevelIsNoticedOrRefused) {
+TEST(CpuPayload, OfAnotherInstructionSetIsNoticedOrRefused) {
   const std::string other = cpu_isa() == Cpu::generic ? "" : str_cat("cpu:", cpu_isa_name(Cpu::generic));
-  if (other.empty()) GTEST_SKIP() << "this processor has one level";
+  if (other.empty()) GTEST_SKIP() << "this processor has one instruction set";
   const Program bare = plain();
   const Program program = packed_for(bare, {other});
   auto session = Session::create(program, {.target = "cpu"});

@@ -11,6 +11,7 @@ import onnx.numpy_helper
 import pinnace as pn
 import pytest
 import torch
+from agreeing import assert_agree
 from target_problem import problem
 from torch import Tensor, nn
 
@@ -81,7 +82,7 @@ def test_both_directions_and_given_states(target: str) -> None:
         want = [t.numpy() for t in module(*given)]
     names = list(pn.Session(program, target="cpu").inputs)
     for got, wanted in zip(outputs(program, dict(zip(names, given, strict=True)), target), want, strict=True):
-        np.testing.assert_allclose(got, wanted, atol=1e-5)
+        assert_agree(got, wanted)
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -109,7 +110,7 @@ def test_stored_weights_become_floats(bits: int, target: str, tmp_path: Path, rn
     x = rng.standard_normal((5, 32)).astype(np.float32)
     (got,) = outputs(program, {"x": x}, target)
     wide = w * (scale if bits == 8 else np.repeat(scale, 16, axis=0))
-    np.testing.assert_allclose(got, x @ wide, rtol=1e-5, atol=1e-4)
+    assert_agree(got, (x @ wide).astype(np.float32))
 
 
 @pytest.mark.parametrize("target", TARGETS)
@@ -135,7 +136,7 @@ def test_stored_weights_of_a_convolution(target: str, tmp_path: Path, rng: np.ra
     (got,) = outputs(program, {"x": x}, target)
     wide = torch.from_numpy(w * scale[:, None, None, None])
     want = nn.functional.conv2d(torch.from_numpy(x), wide, padding=1).numpy()
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-4)
+    assert_agree(got, want)
     session = pn.Session(program, target=target, fallback=False)
     session.run({"x": x})
     assert any(row.kernel.startswith("conv_nc4hw4") for row in session.placement)

@@ -13,6 +13,7 @@ import onnxruntime
 import pinnace as pn
 import pytest
 import torch
+from agreeing import assert_agree
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime.quantization import (
     CalibrationDataReader,
@@ -281,7 +282,7 @@ def test_a_scale_that_follows_from_sizes_is_no_constant(tmp_path: Path) -> None:
     for steps in (1, 4, 2):
         x = RANDOM.standard_normal((steps, 2, length)).astype(np.float32)
         (want,) = theirs.run(None, {"x": x})
-        np.testing.assert_allclose(session.run({"x": x})["y"], want, atol=1e-5)
+        assert_agree(session.run({"x": x})["y"], want)
 
 
 def test_stored_weights_of_convolutions_are_packed_for_other_processors(tmp_path: Path) -> None:
@@ -330,7 +331,7 @@ def test_where_concat_and_gemm(tmp_path: Path) -> None:
     got = ours(model([gemm], {"x": x}, {**constants, "b": bias}, TensorProto.FLOAT, tmp_path), {"x": x})
     ws = constants["ws"].astype(np.float64)
     want = 0.5 * (real(x, XS, 120) @ (w * ws[:, None]).T + bias * np.float64(XS) * ws)
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+    assert_agree(got, want.astype(np.float32))
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -350,7 +351,7 @@ def test_dynamic_products(bias: bool, tmp_path: Path) -> None:
         [node], {"q": q}, {**constants, "xs": np.float32(0.05), "xz": np.uint8(9)}, TensorProto.FLOAT, tmp_path
     )
     want = real(q, 0.05, 9) @ real(w, 0.01, 0) + (b if bias else 0)
-    np.testing.assert_allclose(ours(path, {"q": q}), want, rtol=1e-4, atol=1e-4)
+    assert_agree(ours(path, {"q": q}), want.astype(np.float32))
 
 
 BLOCKED = {"K": 40, "N": 3, "bits": 4, "block_size": 32}

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable
 from typing import Any
 
-import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from agreeing import assert_agree
 from pinnace.torch.export import narrowed
 from torch import Tensor, nn
 
@@ -30,7 +30,7 @@ def hold(module: nn.Module, program: pn.Program, x: Tensor) -> None:
         wanted = module(x)
     flat = torch.utils._pytree.tree_leaves(wanted)
     for got, want in zip(session.run(dict.fromkeys(session.inputs, x)).values(), flat, strict=True):
-        np.testing.assert_allclose(got, want.numpy(), rtol=1e-4, atol=1e-5)
+        assert_agree(got, want.numpy())
 
 
 RECURRENT: dict[str, nn.Module] = {

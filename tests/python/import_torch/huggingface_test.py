@@ -17,6 +17,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from agreeing import assert_agree
 from slices import rotating_slice, within_budget
 from torch import Tensor, nn
 from torch.utils import _pytree
@@ -59,9 +60,7 @@ def agree(session: pn.Session, module: nn.Module, inputs: Mapping[str, Tensor]) 
     assert list(got) == list(flat)
     for name, want in flat.items():
         assert got[name].shape == want.shape
-        np.testing.assert_allclose(
-            got[name], want.numpy(), rtol=1e-4, atol=1e-4 * float(want.abs().max()), err_msg=name
-        )
+        assert_agree(got[name], want.numpy(), name)
 
 
 def test_the_list_of_refusals_is_sorted_and_names_architectures() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from agreeing import assert_agree
 from torch import Tensor, nn
 
 CALLS = 5
@@ -143,11 +144,11 @@ def test_sessions_keep_what_the_module_keeps(name: str) -> None:
                 wanted = fresh(x)
             outputs = session.run(dict.fromkeys(session.inputs, x)).values()
             for got, want in zip(outputs, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
-                np.testing.assert_allclose(got, want.numpy(), rtol=1e-5, atol=1e-6)
+                assert_agree(got, want.numpy())
         for state in states - {"calls"}:
             path, _, attribute = state.rpartition(".")
             kept = getattr(fresh.get_submodule(path), attribute)
-            np.testing.assert_allclose(session.state[state], np.asarray(kept), rtol=1e-5, atol=1e-6)
+            assert_agree(session.state[state], np.asarray(kept))
         session.reset_state()
 
 

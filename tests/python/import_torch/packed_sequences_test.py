@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from agreeing import assert_agree
 from pinnace.torch.packed_sequences import NOTE
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
@@ -53,7 +53,7 @@ def hold(module: nn.Module, session: pn.Session, x: Tensor, lengths: Tensor) -> 
     got = session.run({"x": x, "lengths": lengths})
     assert len(got) == len(wanted)
     for value, want in zip(got.values(), wanted, strict=True):
-        np.testing.assert_allclose(value, want.numpy(), rtol=1e-4, atol=1e-5)
+        assert_agree(value, want.numpy())
 
 
 @pytest.mark.parametrize("name", LAYERS)

@@ -18,6 +18,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from agreeing import assert_agree
 from pinnace import _core
 from pinnace.torch.export import exported_parts
 from slices import rotating_slice
@@ -116,7 +117,7 @@ def test_tied_weights_are_stored_once(ids: Tensor, shapes: Any, tmp_path: Path) 
     program.save(tmp_path / "net.pnc")
     other = torch.tensor([[7, 3, 1, 0, 2, 499]]).expand(ids.shape[0] if ids.dim() > 1 else 1, 6).reshape(ids.shape)
     (got,) = pn.Session(tmp_path / "net.pnc").run({"ids": other}).values()
-    np.testing.assert_allclose(got, net(other).detach().numpy(), atol=1e-5)
+    assert_agree(got, net(other).detach().numpy())
 
 
 def test_equal_weights_are_stored_once() -> None:
@@ -181,7 +182,7 @@ def test_the_module_may_go_before_the_build() -> None:
     [torch.full((128, 128), 3.0) for _ in range(50)]  # would lie where the weights were
     program = pn.Program(model.build(["cpu"], {}))
     (got,) = pn.Session(program).run({"input": x}).values()
-    np.testing.assert_allclose(got, want, atol=1e-5)
+    assert_agree(got, want)
 
 
 def test_views_of_one_storage_and_odd_layouts() -> None:

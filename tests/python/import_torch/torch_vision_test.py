@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from agreeing import assert_agree
 from pinnace import _core
 from torch import Tensor, nn
 
@@ -136,7 +137,7 @@ def test_position_sensitive_roi_align(ratio: int, tmp_path: Path) -> None:
     want = torch.stack([torch.stack([whole[:, :, i, j, i, j] for j in range(columns)], -1) for i in range(rows)], -2)
     assert got.shape == want.shape
     assert float((want != 0).float().mean()) > 0.5
-    np.testing.assert_allclose(got, want.numpy(), rtol=1e-5, atol=1e-5)
+    assert_agree(got, want.numpy())
 
 
 def test_position_sensitive_roi_pool(tmp_path: Path) -> None:
@@ -159,4 +160,4 @@ def test_position_sensitive_roi_pool(tmp_path: Path) -> None:
                     want[r, :, i, j] = piece.double().mean((1, 2)).numpy()
     assert (want == 0).any()
     assert (want != 0).mean() > 0.5
-    np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    assert_agree(got, want)

@@ -11,6 +11,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from agreeing import assert_agree
 from int8_mobilenet import Inside, int8_mobilenet, jit, seeded
 from pinnace import _core
 from torch import Tensor, nn
@@ -87,8 +88,8 @@ def test_float_module(name: str, last: bool, tmp_path: Path) -> None:
     converted = convert_model_to_nnapi(jit.trace(module, x), [x])
     jit.save(converted, str(tmp_path / "m.pt"))
     want = module(x).detach().numpy()
-    np.testing.assert_allclose(answer(pn.load(converted, (x,)), x), want, atol=1e-5)
-    np.testing.assert_allclose(answer(pn.load(tmp_path / "m.pt", (x,)), x), want, atol=1e-5)
+    assert_agree(answer(pn.load(converted, (x,)), x), want)
+    assert_agree(answer(pn.load(tmp_path / "m.pt", (x,)), x), want)
     assert not hasattr(converted.mod, "comp") or converted.mod.comp is None, "the user's module was run"
 
 
@@ -100,7 +101,7 @@ def test_sizes_left_open() -> None:
     converted = convert_model_to_nnapi(script, [torch.zeros(1, 4, 0, 0)])
     for shape in ((1, 4, 6, 8), (1, 4, 9, 5)):
         x = seeded(*shape)
-        np.testing.assert_allclose(answer(pn.load(converted, (x,)), x), module(x).detach().numpy(), atol=1e-5)
+        assert_agree(answer(pn.load(converted, (x,)), x), module(x).detach().numpy())
     with pytest.raises(pn.InvalidArgument, match="size 2 of dimension 1"):
         pn.load(converted, (seeded(1, 2, 6, 8),))
 
@@ -116,7 +117,7 @@ def test_several_inputs(last: bool) -> None:
     model = pn.load(convert_model_to_nnapi(jit.trace(Two().eval(), tuple(given)), given), given)
     session = pn.Session(model.build(), target="cpu")
     for got, want in zip(session.run(dict(zip(session.inputs, given, strict=True))).values(), Two()(a, b), strict=True):
-        np.testing.assert_allclose(got, want.numpy(), atol=1e-6)
+        assert_agree(got, want.numpy())
 
 
 QUANTISED: dict[str, Callable[[], nn.Module]] = {

@@ -10,10 +10,10 @@ from collections.abc import Callable
 # TorchScript reads annotations by these names.
 from typing import Any, Dict, List, Tuple  # noqa: UP035
 
-import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from agreeing import assert_agree
 from torch import Tensor, nn
 
 # mypy: disable-error-code="no-untyped-call"
@@ -33,7 +33,7 @@ def check(script: Any, session: pn.Session, x: Tensor) -> None:
     for a, b in zip(got, want, strict=True):
         assert a.shape == b.shape
         assert a.dtype == b.detach().numpy().dtype
-        np.testing.assert_allclose(a, b.detach().numpy(), rtol=1e-4, atol=1e-5)
+        assert_agree(a, b.detach().numpy())
 
 
 # ------------------------------------------------------------------------------------------------------ two names

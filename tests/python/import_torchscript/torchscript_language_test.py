@@ -13,6 +13,7 @@ import pinnace as pn
 import pytest
 import torch
 import torchscript_modules as scripts
+from agreeing import assert_agree
 from pinnace import cli
 from slices import rotating_slice
 from torch import Tensor, nn
@@ -122,7 +123,7 @@ def check(script: Any, session: pn.Session, args: Any) -> None:
     assert len(got) == len(want)
     for a, b in zip(got, want, strict=True):
         assert a.shape == b.shape
-        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
+        assert_agree(a, b)
 
 
 @pytest.mark.parametrize("name", rotating_slice(list(ROWS), 1 / 3))
@@ -199,7 +200,7 @@ def test_a_file_that_an_older_version_wrote_does_as_it_did(path: Path) -> None:
         got = session.run(dict(zip(session.inputs, tensors, strict=False))).values()
         for one, right in zip(got, want if isinstance(want, tuple) else (want,), strict=True):
             assert one.dtype == right.numpy().dtype
-            np.testing.assert_allclose(one, right.numpy(), rtol=1e-6)
+            assert_agree(one, right.numpy())
 
 
 def test_a_file_of_the_lite_interpreter_converts(tmp_path: Path) -> None:
@@ -211,7 +212,7 @@ def test_a_file_of_the_lite_interpreter_converts(tmp_path: Path) -> None:
     model = pn.load(path, (x,))
     assert all(node.supported for node in model.check(targets=["cpu"]).nodes)
     (got,) = pn.Session(model.build(), target="cpu").run({next(iter(model.inputs)): x}).values()
-    np.testing.assert_allclose(got, script(x).detach().numpy(), rtol=1e-4, atol=1e-5)
+    assert_agree(got, script(x).detach().numpy())
     np.save(tmp_path / "x.npy", x.numpy())
     assert cli.main(["convert", str(path), "-o", str(tmp_path / "net.pnc"), "--input", str(tmp_path / "x.npy")]) == 0
     assert pn.Program.open(tmp_path / "net.pnc").metadata.verified.startswith("1 input(s) against torch")

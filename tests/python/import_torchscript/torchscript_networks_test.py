@@ -11,6 +11,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from agreeing import assert_agree
 from slices import rotating_slice
 from torch import Tensor, nn
 from torch.ao import quantization as typed_quantization
@@ -76,7 +77,7 @@ def test_traced_network_at_two_sizes(name: str) -> None:
         with torch.no_grad():
             want = torch.utils._pytree.tree_leaves(script(x))
         for a, b in zip(run(session, x), want, strict=True):
-            np.testing.assert_allclose(a, b.numpy(), atol=2e-5 * float(b.abs().max()))
+            assert_agree(a, b.numpy())
 
 
 @pytest.mark.parametrize("name", rotating_slice(["resnet18", "mobilenet_v2"], 1 / 2))
@@ -86,7 +87,7 @@ def test_traced_network_with_open_height_and_width(name: str) -> None:
     session = pn.Session(pn.load(script, (seeded(2, 3, 64, 64),), dims).build(), target="cpu")
     x = seeded(1, 3, 96, 40, seed=1)
     want = script(x).detach().numpy()
-    np.testing.assert_allclose(run(session, x)[0], want, atol=2e-5 * np.abs(want).max())
+    assert_agree(run(session, x)[0], want)
 
 
 class Recurrent(nn.Module):
@@ -134,7 +135,7 @@ def test_dynamic_quantisation_stays_integers(
     session = pn.Session(model.build(), target="cpu")
     for size in (x.shape[0], *((1, 7, 30) if dims else ())):
         other = seeded(size, *x.shape[1:], seed=size)
-        np.testing.assert_allclose(run(session, other)[0], script(other).numpy(), atol=1e-5)
+        assert_agree(run(session, other)[0], script(other).numpy())
 
 
 def test_layers_and_lines_of_a_traced_network() -> None:

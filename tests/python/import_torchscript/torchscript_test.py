@@ -15,6 +15,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from agreeing import assert_agree
 from int8_mobilenet import jit, quantization, seeded
 from torch import Tensor, nn
 from torch.ao.nn.quantized import FloatFunctional as TypedFloatFunctional
@@ -221,7 +222,7 @@ def test_converted_wrong_elsewhere(name: str, layout: torch.memory_format) -> No
     (got,) = session.run(dict.fromkeys(session.inputs, x)).values()
     want = script(x).detach().numpy()
     assert (got.shape, got.dtype) == (want.shape, want.dtype)
-    np.testing.assert_allclose(got, want, atol=1e-4)
+    assert_agree(got, want)
 
 
 def test_concatenation_of_other_scales_requantises() -> None:
@@ -251,7 +252,7 @@ def test_float_scripts() -> None:
         got = list(session.run(dict.fromkeys(session.inputs, given)).values())
         want = torch.utils._pytree.tree_leaves(script(given))
         for a, b in zip(got, want, strict=True):
-            np.testing.assert_allclose(a, b.detach().numpy(), atol=1e-5)
+            assert_agree(a, b.detach().numpy())
 
 
 def test_scripts_beside_transformers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,6 +12,7 @@ import pinnace as pn
 import pytest
 import torch
 import zoo
+from agreeing import assert_agree
 from torch import nn
 
 LEVELS = {1: "nnapi:27", 2: "nnapi:28", 3: "nnapi:29", 4: "nnapi:30", 5: "nnapi:31", 8: "nnapi:fl8"}
@@ -64,7 +65,7 @@ def test_layouts_change_inside(target: str) -> None:
         want = module(x)
     for _ in range(2):
         for got, of in zip(session.run({"x": x}).values(), want, strict=True):
-            np.testing.assert_allclose(np.asarray(got), of.numpy(), atol=1e-5)
+            assert_agree(np.asarray(got), of.numpy())
 
 
 def test_sizes_that_vary_share_their_weights() -> None:
@@ -79,7 +80,7 @@ def test_sizes_that_vary_share_their_weights() -> None:
             want = net(x).numpy()
         name = next(iter(session.inputs))
         got = np.asarray(next(iter(session.run({name: x}).values())))
-        np.testing.assert_allclose(got, want, atol=1e-4)
+        assert_agree(got, want)
     assert {row.backend for row in session.placement} == {"nnapi"}
 
 

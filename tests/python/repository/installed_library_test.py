@@ -19,6 +19,7 @@ import pinnace as pn
 import pytest
 import spectral_gate
 import torch
+from agreeing import assert_agree
 from torch import nn
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -121,7 +122,7 @@ def check_consumer(net: nn.Module, output: str) -> None:
     """The last 20 numbers printed are the network's on 0, 1, 2, ..."""
     numbers = np.array([float(word) for word in output.split()[-20:]], np.float32).reshape(2, 10)
     want = expected(net, np.arange(128, dtype=np.float32).reshape(2, 1, 8, 8))
-    np.testing.assert_allclose(numbers, want, atol=1e-5 * np.abs(want).max())
+    assert_agree(numbers, want)
 
 
 def needed(library: Path) -> set[str]:
@@ -186,7 +187,7 @@ def test_examples(prefix: Path, net: nn.Module, program: Path, tmp_path: Path) -
     for name in ("digits_cpp", "digits_c"):
         call(tmp_path / "build" / name, program, tmp_path / "images.bin", tmp_path / "logits.bin")
         logits = np.fromfile(tmp_path / "logits.bin", np.float32).reshape(5, 10)
-        np.testing.assert_allclose(logits, expected(net, images), atol=1e-5)
+        assert_agree(logits, expected(net, images))
         for wrong in ([], [tmp_path / "nowhere.pnc", tmp_path / "images.bin", tmp_path / "logits.bin"]):
             command = [str(tmp_path / "build" / name), *map(str, wrong)]
             done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
@@ -303,7 +304,7 @@ def check_denoise(program: Path, folder: Path) -> None:
             want = np.stack([net(torch.from_numpy(column[None, None].copy()))[0, 0] for column in blocks.T], 1)
         session = pn.Session(gate, target="cpu", threads=1)
         python = np.stack([in_python(session, column) for column in blocks.T], 1)[: len(samples)]
-        np.testing.assert_allclose(python, want[: len(samples)], atol=1e-5)
+        assert_agree(python, want[: len(samples)])
         for options, chunk in (((), 256), (("3",), 128), (("700",), 11264)):
             made, said = denoised(wav(samples), *options)
             match = re.fullmatch(

@@ -15,6 +15,7 @@ import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from agreeing import assert_agree
 from torch import nn
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -28,8 +29,8 @@ pytestmark = [
 ]
 
 
-def emulated(*command: str | Path, level: str = "") -> subprocess.CompletedProcess[str]:
-    variables = {**os.environ, "PINNACE_TEST_CPU_LEVEL": level}
+def emulated(*command: str | Path, instruction_set: str = "") -> subprocess.CompletedProcess[str]:
+    variables = {**os.environ, "PINNACE_TEST_INSTRUCTION_SET": instruction_set}
     run = [EMULATOR, "-cpu", "Nehalem", *map(str, command)]
     return subprocess.run(run, capture_output=True, text=True, timeout=600, check=False, env=variables)
 
@@ -37,11 +38,11 @@ def emulated(*command: str | Path, level: str = "") -> subprocess.CompletedProce
 @pytest.mark.rotating
 def test_baseline_kernels_and_sessions_run() -> None:
     wanted = "Cpu/KernelLine.*generic*:CpuFeatures.*:Session.*:StepTeam.*"
-    done = emulated(BUILD / "pinnace_tests", f"--gtest_filter={wanted}", "--gtest_brief=1", level="generic")
+    done = emulated(BUILD / "pinnace_tests", f"--gtest_filter={wanted}", "--gtest_brief=1", instruction_set="generic")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
 
 
-def test_a_model_runs_and_higher_levels_are_refused(tmp_path: Path) -> None:
+def test_a_model_runs_and_higher_instruction_sets_are_refused(tmp_path: Path) -> None:
     torch.manual_seed(3)
     net = nn.Sequential(
         nn.Conv2d(3, 16, 3, 2, 1),
@@ -62,7 +63,7 @@ def test_a_model_runs_and_higher_levels_are_refused(tmp_path: Path) -> None:
     assert "_generic" in done.stdout
     assert "_avx" not in done.stdout
     got = np.frombuffer((tmp_path / "y").read_bytes(), np.float32).reshape(np.shape(want))
-    np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+    assert_agree(got, want)
     refused = emulated(BUILD / "pinnace-run", tmp_path / "net.pnc", "--target", "cpu:avx2")
     assert refused.returncode != 0
     assert "this processor does not have avx2" in refused.stdout + refused.stderr

@@ -6,6 +6,7 @@ import dataclasses
 import json
 import re
 import subprocess
+import sys
 from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
@@ -459,8 +460,8 @@ def test_fuzzing_goes_on_where_the_program_is_the_same() -> None:
 
 
 def test_fuzzing_is_summed_over_builds(tmp_path: Path) -> None:
-    """The same totals written twice count once; another build adds a row."""
-    total = {"executions": 1500, "seconds": 600, "edges": 9, "features": 12, "corpus": 3, "quiet_seconds": 61}
+    """The same totals written twice count once; another build adds a row; builds that were not written down count."""
+    total = {"seconds": 600, "edges": 9, "features": 12, "corpus": 3, "quiet_seconds": 61, "earlier": 0}
 
     def page(program: str, executions: int, before: list[str]) -> list[str]:
         found = {"onnx": total | {"program": program, "executions": executions, "findings": []}}
@@ -472,3 +473,16 @@ def test_fuzzing_is_summed_over_builds(tmp_path: Path) -> None:
     second = page("b" * 40, 2_000_000, page("a" * 40, 2500, first))
     assert second[-1] == "Executions over all builds: onnx 2,002,500."
     assert sum(line.startswith("| onnx |") for line in second) == 2
+    total["earlier"] = 3_000_000
+    assert page("b" * 40, 2_000_000, second)[-1] == "Executions over all builds: onnx 5,000,000."
+
+
+def test_fuzzing_is_timed_by_its_processor_time() -> None:
+    work = "import os, time; time.sleep(1); sum(range(3_000_000)); os.write(2, b'#7 NEW cov: 3 ft: 4 corp: 5/6Kb\\n')"
+    child = subprocess.Popen([sys.executable, "-c", work], stderr=subprocess.PIPE, text=True)
+    total = fuzz.Total()
+    fuzz.follow(child, total, [])
+    assert child.returncode == 0
+    assert total.edges == 3
+    assert 0 < total.seconds < 1
+    assert total.quiet_seconds < total.seconds

@@ -28,7 +28,7 @@ def run(session: pn.Session) -> np.ndarray[Any, Any]:
     return y
 
 
-def test_a_level_is_stored_and_used(model: pn.Model, tmp_path: Path) -> None:
+def test_an_instruction_set_is_stored_and_used(model: pn.Model, tmp_path: Path) -> None:
     program = model.build(targets=["cpu:sse2"])
     assert [p.target for p in program.payloads] == ["cpu:sse2"] * 3
     assert program.metadata["targets"] == "cpu:sse2"
@@ -41,11 +41,11 @@ def test_a_level_is_stored_and_used(model: pn.Model, tmp_path: Path) -> None:
     assert np.array_equal(run(session), run(plain))
 
 
-def test_a_target_without_a_level_stores_nothing(model: pn.Model) -> None:
+def test_a_target_without_an_instruction_set_stores_nothing(model: pn.Model) -> None:
     assert model.build(targets=["cpu"], verify=False).payloads == []
 
 
-def test_levels_that_this_machine_may_lack_are_stored_and_unknown_ones_refused(model: pn.Model) -> None:
+def test_instruction_sets_that_this_machine_may_lack_are_stored_and_unknown_ones_refused(model: pn.Model) -> None:
     program = model.build(targets=["cpu:avx512_vnni", "cpu:neon_dotprod"])
     assert {p.target for p in program.payloads} == {"cpu:avx512_vnni", "cpu:neon_dotprod"}
     assert program.metadata["verified.cpu:neon_dotprod"].startswith("no: ")
@@ -55,7 +55,7 @@ def test_levels_that_this_machine_may_lack_are_stored_and_unknown_ones_refused(m
         model.build(targets=["cpu:mmx"])
 
 
-def test_packed_for_another_level_is_a_notice_or_an_error(model: pn.Model) -> None:
+def test_packed_for_another_instruction_set_is_a_notice_or_an_error(model: pn.Model) -> None:
     program = model.build(targets=["cpu:avx512_vnni"], verify=False)
     session = pn.Session(program, target="cpu:sse2")
     rows = [row for row in session.placement if row.op in ("conv", "gemm")]

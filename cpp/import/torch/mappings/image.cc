@@ -8,6 +8,8 @@ namespace {
 
 using Ints = std::vector<int64_t>;
 
+constexpr int64_t kMostIndices = 1 << 21;  // of one table, 16 MiB
+
 /// x with a batch of one in front where it has none; `wanted` is the rank with a batch.
 ValueId with_batch(Call& c, ValueId x, int wanted, bool& single) {
   single = c.rank(x) == wanted - 1;
@@ -25,7 +27,7 @@ void map_im2col(Call& c) {
   if (!c.ok()) return;
   if (!channels.known()) return c.fail("unfold of a symbolic number of channels");
   // Windows are indices, one per element of a window and place: as many as the tensor is long, at most.
-  constexpr int64_t kLongest = 1 << 20, kMostIndices = 1 << 22;
+  constexpr int64_t kLongest = 1 << 20;
   for (size_t i = 0; i < 2; ++i) {
     const auto within = [&](int64_t n, int64_t least) { return n >= least && n <= kLongest; };
     if (!within(kernel[i], 1) || !within(dilation[i], 1) || !within(stride[i], 1) || !within(padding[i], 0))
@@ -127,6 +129,11 @@ void map_adaptive_max_pool(Call& c) {
     if (!c.ok()) return;
     const auto plain = [&](ValueId id) { return single ? c.squeeze(id, {0}) : id; };
     return c.outputs({plain(y[0]), places ? plain(y[1]) : kNoValue});
+  }
+  for (int i = 0; i < spatial; ++i) {  // a window has at least one element, and at most two more than in / out
+    const int64_t in = from[static_cast<size_t>(i)], out = size[static_cast<size_t>(i)];
+    if (out > kMostIndices || in + 2 * out > kMostIndices)
+      return c.fail("adaptive max pool of or to this many elements", str_cat(in, " to ", out));
   }
   ValueId place = c.add("range", {c.constant_int(0), c.constant_int(plane), c.constant_int(1)});
   std::vector<Scalar> shape = c.sizes_of(x);

@@ -61,7 +61,7 @@ void map_pdist(Call& c) {
   const ValueId x = c.tensor("self");
   const double p = c.number("p", 2);
   const Dim rows = c.dim(x, 0);
-  if (!rows.known() || rows.size > 4096) return c.fail("pdist of this many rows", to_string(c.type(x)));
+  if (!rows.known() || rows.size > 2048) return c.fail("pdist of this many rows", to_string(c.type(x)));
   Ints first, second;
   for (int64_t i = 0; i < rows.size; ++i) {
     for (int64_t k = i + 1; k < rows.size; ++k) {

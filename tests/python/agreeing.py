@@ -1,0 +1,14 @@
+"""assert_agree: what a program gives is held against its source by the definition of equal of build() and compare()."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from pinnace.agreement import BOUNDS, agreement
+
+
+def assert_agree(got: Any, want: Any, about: str = "") -> None:
+    """Both are arrays, or become ones; type and shape have to be the same too."""
+    judged = agreement(np.asarray(got), np.asarray(want), BOUNDS)
+    assert judged.ok, f"{about}: {judged.why}" if about else judged.why
