@@ -190,6 +190,7 @@ def row(package: str, path: Path, root: Path) -> Row:
 def held(path: str, converted: str) -> str:
     """Holds a converted file against its source on further inputs, and returns at how many sizes. VerificationError."""
     import pinnace as pn
+    from pinnace.inputs.attempts import SCALES, UNMOVED
     from pinnace.inputs.maker import InputMaker
     from pinnace.sources.onnx_file import OnnxSource
     from pinnace.verify.verification import verify_program
@@ -216,6 +217,10 @@ def held(path: str, converted: str) -> str:
     if len(inputs) < FURTHER:
         raise SystemExit(f"the source runs on {len(inputs)} of the inputs that were made up")
     facts = verify_program(program, source, inputs, ["cpu"]).metadata
+    for scale in SCALES if UNMOVED in facts.verified else ():  # other values join them, as a conversion has it
+        more = makings.rescaled(scale)
+        if more is not None and UNMOVED in facts.verified:
+            facts = verify_program(program, source, [*inputs, more.arrays], ["cpu"]).metadata
     if facts.inconclusive:
         raise SystemExit(str(facts.verified))
     return str(len(set(map(shapes_of, inputs))))

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks of the ARM64 build in qemu's user mode: tests, instruction counts, and the shared library's shape.
 
-Called by scripts/arm64.sh after it has built. Levels are run as processors that have them: cortex-a53 (ARMv8.0, no dot
-products), cortex-a76 and neoverse-n1 (ARMv8.2), max (everything, with SVE registers of 128, 256 and 512 bits).
+Called by scripts/arm64.sh after it has built. Instruction sets are run as processors that have them: cortex-a53
+(ARMv8.0, no dot products), cortex-a76 and neoverse-n1 (ARMv8.2), max (everything, with SVE registers of 128, 256 and
+512 bits).
 
 An instruction count is what one more run of a kernel executes, exact and repeatable. tests/data/arm64_counts.json holds
 what it was; more than 2 % above it is a failure. --write stores today's, which a reviewer then sees in the diff.
@@ -10,8 +11,8 @@ what it was; more than 2 % above it is a failure. --write stores today's, which 
 The library for one model (-DPINNACE_ONLY, MobileNetV2 with weights packed for the baseline) is built and measured too,
 where the Python package and torch are there to make its file, or --one-model names one.
 
---slice takes part of that: the library, and a quarter of the tests, which moves with PINNACE_TEST_SEED, as three
-processors.
+--slice takes part of that: the library, the counts, and a quarter of the tests, which moves with PINNACE_TEST_SEED, as
+three processors.
 """
 
 from __future__ import annotations
@@ -258,13 +259,13 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--build", type=Path, default=ROOT / "build/arm64")
     parser.add_argument("--write", action="store_true", help="store today's instruction counts")
-    parser.add_argument("--slice", action="store_true", help="the library, and a moving part of the tests")
+    parser.add_argument("--slice", action="store_true", help="the library, the counts, and a moving part of the tests")
     parser.add_argument("--only", action="append", default=[], choices=["library", "one-model", "counts", "tests"])
     parser.add_argument("--one-model", type=Path, help="the .pnc file for which a library is built and measured")
     parser.add_argument("--model", type=Path, help="a .pnc file, whose instructions for one inference are printed")
     parser.add_argument("--precision", default="fp32", help="of that inference")
     args = parser.parse_args()
-    steps = args.only or (["library", "tests"] if args.slice else ["library", "one-model", "counts", "tests"])
+    steps = args.only or (["library", "counts", "tests"] if args.slice else ["library", "one-model", "counts", "tests"])
     wrong = []
     if "library" in steps:
         wrong += check_library(args.build) + check_kernels(args.build)

@@ -117,4 +117,4 @@ def range_text(dim: Dim) -> str:
     return ", ".join(parts) or "any size"
 
 
-__all__ = ["attempts", "facts_of", "first_that_runs", "range_text", "ranges_of"]
+__all__ = ["SCALES", "UNMOVED", "attempts", "facts_of", "first_that_runs", "range_text", "ranges_of"]

@@ -24,6 +24,7 @@ PASSING: dict[str, tuple[int, ...]] = {
     "concat": tuple(range(64)),
     "max": (0, 1),
     "min": (0, 1),
+    "top_k": (0,),  # output 0; packed sequences are sorted by their lengths
 }
 # Operators that read an operand as an index into operand 0 along their attribute "axis".
 INDEXING = {"gather": 1, "gather_elements": 1, "scatter_elements": 1}
@@ -126,7 +127,7 @@ class _Walk:
     def onward(self, node: TrialNode, place: int, scale: int, offset: int) -> Iterator[tuple[str, int, int]]:
         op, inputs, outputs = node.op, node.inputs, node.outputs
         if place in PASSING.get(op, ()):
-            for output in outputs:
+            for output in outputs[:1] if op == "top_k" else outputs:
                 yield output, scale, offset
         elif op in ("add", "sub", "mul") and len(inputs) == 2:
             other = self.number(inputs[1 - place])

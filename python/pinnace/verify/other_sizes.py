@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from pinnace.inputs.size_search import Shapes, near_sizes
+from pinnace.inputs.uses import uses_of
 from pinnace.program import Program
 from pinnace.shape_trials import ShapeTrial
 from pinnace.types import Array, Dim, TensorSpec
@@ -80,6 +81,24 @@ def resized(x: Array, spec: TensorSpec, sizes: Mapping[str, int]) -> Array:
     return x
 
 
+def inputs_of_sizes(program: Program, example: Sequence[Array], sizes: Mapping[str, int]) -> list[Array]:
+    """The example cut or repeated to the given sizes; integers that are lengths of sequences or indices are no larger
+    than what is there then. Beyond it the program refuses them, and a source may compute something."""
+    specs = list(program.inputs.values())
+    made = [resized(x, spec, sizes) for x, spec in zip(example, specs, strict=True)]
+    integers = [i for i, x in enumerate(made) if x.dtype.kind in "iu" and x.size]
+    if not integers:
+        return made
+    trial = program.try_shapes([x.shape for x in made], details=True)
+    for i in integers:
+        uses = uses_of(trial, specs[i].name)
+        bounds = uses.bounds()
+        most = min([*uses.lengths, *([bounds[1]] if bounds else [])], default=None)
+        if most is not None and made[i].max() > most:
+            made[i] = np.minimum(made[i], np.asarray(most, made[i].dtype))
+    return made
+
+
 def size_choices(program: Program, example: Sequence[Array], wanted: Mapping[str, int]) -> Iterator[dict[str, int]]:
     """Sizes to try, each where the source refused those before: the wanted ones, whatever the program's rules say
     of them, since the source alone decides what is right; then near ones that pass these rules."""
@@ -104,4 +123,4 @@ def _sizes_of(specs: Sequence[TensorSpec], arrays: Sequence[Array]) -> dict[str,
     return {dim.name: size for dim, size in pairs if isinstance(dim, Dim)}
 
 
-__all__ = ["MOST_CHOICES", "other_sizes", "resized", "size_choices", "sizes_of_one"]
+__all__ = ["MOST_CHOICES", "inputs_of_sizes", "other_sizes", "size_choices", "sizes_of_one"]

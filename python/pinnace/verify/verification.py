@@ -27,7 +27,7 @@ from pinnace.types import Array
 from pinnace.verify import detections
 from pinnace.verify.dataflow import Dataflow
 from pinnace.verify.layer_differences import first_difference
-from pinnace.verify.other_sizes import other_sizes, resized, size_choices, sizes_of_one
+from pinnace.verify.other_sizes import inputs_of_sizes, other_sizes, size_choices, sizes_of_one
 from pinnace.verify.quantized_allowance import QuantizedAllowance
 from pinnace.verify.reference_runs import NUDGE, ReferenceRun
 from pinnace.verify.ties import is_tie, sides_of_pi, tied_value
@@ -457,9 +457,9 @@ class Verification:
     ) -> tuple[tuple[Mapping[str, int], _Findings] | None, str]:
         """Holds the program against its source at the first sizes that the source runs at: what was found there, None
         where there are none, and why the source did not run at those before."""
-        specs, refused = list(self.program.inputs.values()), ""
+        refused = ""
         for sizes in choices:
-            inputs = [resized(x, spec, sizes) for x, spec in zip(self.examples[0], specs, strict=True)]
+            inputs = inputs_of_sizes(self.program, self.examples[0], sizes)
             reference = ReferenceRun(self.source, [inputs], self._nudge())
             try:
                 reference.ran  # noqa: B018 (runs it)

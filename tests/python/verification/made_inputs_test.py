@@ -508,6 +508,27 @@ def test_lengths_lie_within_the_sequence(tmp_path: Path) -> None:
     assert made(pn.load(path))["x_lengths"][0] == 9
 
 
+def test_lengths_that_are_sorted_lie_within_the_sequence(tmp_path: Path) -> None:
+    """As torch exports packed sequences: also where the comparison with the source cuts the sequence to 1, which
+    onnxruntime runs whatever the lengths are."""
+    random = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("TopK", ["n", "two"], ["sorted", "order"]),
+        node("Cast", "sorted", "lens", to=TensorProto.INT32),
+        helper.make_node("GRU", ["x", "w", "r", "", "lens"], ["", "y"], hidden_size=5),
+    ]
+    w, r = random.standard_normal((1, 15, 4)), random.standard_normal((1, 15, 5))
+    constants = {"w": w.astype(np.float32), "r": r.astype(np.float32), "two": np.array([2])}
+    path = save(tmp_path, nodes, {"x": (F, ["t", 2, 4]), "n": (I64, [2])}, {"y": F}, constants)
+    model = pn.load(path)
+    assert made(model)["n"].max() <= made(model)["x"].shape[0]
+    model.build()
+    example = {"x": random.standard_normal((6, 2, 4)).astype(np.float32), "n": np.array([6, 3])}
+    sizes = pn.load(path, example).build().metadata["verified.sizes"]
+    assert "at t = 5," in sizes
+    assert "at t = 1," in sizes
+
+
 def test_other_integers_and_bools(tmp_path: Path) -> None:
     """0 and 1; 8 bits whole; masks of True; sizes small and positive; floats that index hold whole numbers."""
     nodes = [

@@ -34,6 +34,12 @@ __attribute__((always_inline)) inline void multiply_add(Halves& sum, Halves a, H
   asm("fmla %0.8h, %1.8h, %2.8h" : "+w"(sum) : "w"(a), "w"(b));
 }
 
+/// A pixel through a function that is no clamp. Not inlined, it takes no registers from tiles without one: up to 4 % of
+/// their instructions.
+[[gnu::noinline]] void map_pixel(const UnaryF32& m, uint16_t* y) {
+  map(m, y, y, kLanes);
+}
+
 /// ROWS x COLUMNS outputs of 8 channels, the first one's first tap at x. Each input pixel is loaded once, and goes into
 /// every output that it is part of. Two rows have their kernel's height known: it is KW.
 template <int KW, int STRIDE, int COLUMNS, int ROWS>
@@ -87,8 +93,9 @@ __attribute__((always_inline)) inline void depthwise_tile(const Depthwise& d, co
     uint16_t* pixel = y + r * d.y_row;
     char* at = reinterpret_cast<char*>(pixel);
     PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) store_pixel(at, y_step, sums[r][i]);
-    if (clamp || m.kind == UnaryKind::kNone) continue;
-    for (int i = 0; i < COLUMNS; ++i) map(m, pixel + i * d.y_pitch, pixel + i * d.y_pitch, kLanes);
+    if (clamp || m.kind == UnaryKind::kNone) [[likely]]
+      continue;
+    PINNACE_UNROLL for (int i = 0; i < COLUMNS; ++i) map_pixel(m, pixel + i * d.y_pitch);
   }
 }
 
