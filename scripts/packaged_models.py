@@ -254,7 +254,7 @@ def written(rows: list[str], whole: bool) -> str:
         describe = ["git", "describe", "--always", "--dirty", "--abbrev=40", "--exclude=*"]
         commit = subprocess.run(describe, cwd=ROOT, capture_output=True, text=True, check=True).stdout.strip()
         day, version = datetime.datetime.now(datetime.UTC).date(), importlib.metadata.version("onnxruntime")
-        totals += f" Run {day} at commit `{commit}`, with onnxruntime {version}."
+        totals += f"\nRun {day} at commit `{commit}`, with onnxruntime {version}."
     head = HEAD.format(packages=len(PACKAGES), further=FURTHER, totals=totals)
     return head + "\n".join(rows) + "\n"
 
