@@ -21,7 +21,7 @@ import tarfile
 import tempfile
 import time
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:
+    from pinnace.inputs.maker import Made
     from pinnace.sources.base import Source
 
 # Each with the version whose files the page speaks of. Text recognition, layout, document and face detection, audio,
@@ -190,7 +191,7 @@ def row(package: str, path: Path, root: Path) -> Row:
 def held(path: str, converted: str) -> str:
     """Holds a converted file against its source on further inputs, and returns at how many sizes. VerificationError."""
     import pinnace as pn
-    from pinnace.inputs.attempts import SCALES, UNMOVED
+    from pinnace.inputs.attempts import moved
     from pinnace.inputs.maker import InputMaker
     from pinnace.sources.onnx_file import OnnxSource
     from pinnace.verify.verification import verify_program
@@ -216,11 +217,11 @@ def held(path: str, converted: str) -> str:
     inputs += [arrays for arrays in spare if runs(source, arrays)][: FURTHER - len(inputs)]
     if len(inputs) < FURTHER:
         raise SystemExit(f"the source runs on {len(inputs)} of the inputs that were made up")
-    facts = verify_program(program, source, inputs, ["cpu"]).metadata
-    for scale in SCALES if UNMOVED in facts.verified else ():  # other values join them, as a conversion has it
-        more = makings.rescaled(scale)
-        if more is not None and UNMOVED in facts.verified:
-            facts = verify_program(program, source, [*inputs, more.arrays], ["cpu"]).metadata
+
+    def verified(more: Sequence[Made]) -> pn.Program:
+        return verify_program(program, source, [*inputs, *(m.arrays for m in more)], ["cpu"])
+
+    facts = moved(verified([]), [], [makings], verified).metadata
     if facts.inconclusive:
         raise SystemExit(str(facts.verified))
     return str(len(set(map(shapes_of, inputs))))

@@ -181,7 +181,7 @@ def fuzz_lines(totals: dict[str, dict[str, Any]], before: list[str]) -> list[str
         sums[name] = max(sums[name], t["executions"] + t["earlier"])
     return [
         "Build: the first digits of the SHA-1 of the program, which changes with its sources. Minutes are of processor",
-        "time; those without news: since a build last reached an edge of the code that was new.",
+        "time (of builds before 2026-11-29: of the clock); those without news: since a build last reached a new edge.",
         "",
         "| target | build | executions | minutes | edges | features | inputs kept | minutes without news | findings |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|",

@@ -52,15 +52,16 @@ def first_that_runs(
         except (_core.InvalidArgument, _core.Unsupported) as error:
             refused = refused or error
             continue
-        return _moved(done, used, makings, lambda more: verified(more, False))
+        return moved(done, used, makings, lambda more: verified(more, False))
     assert refused is not None
     raise refused
 
 
-def _moved(
+def moved(
     done: Program, used: Sequence[Made], makings: Sequence[Makings], verified: Callable[[Sequence[Made]], Program]
 ) -> Program:
-    """A verification with values of another size beside those used, where that makes more outputs move."""
+    """What `verified` makes of values of another size beside those used, where outputs of `done` do not move and do
+    with those; else `done`."""
     for scale in SCALES if UNMOVED in done.metadata.verified else ():
         more = [made for making in makings if (made := making.rescaled(scale)) is not None]
         if not more:
@@ -117,4 +118,4 @@ def range_text(dim: Dim) -> str:
     return ", ".join(parts) or "any size"
 
 
-__all__ = ["SCALES", "UNMOVED", "attempts", "facts_of", "first_that_runs", "range_text", "ranges_of"]
+__all__ = ["attempts", "facts_of", "first_that_runs", "moved", "range_text", "ranges_of"]
