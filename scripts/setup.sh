@@ -9,7 +9,8 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # clang-format and clang-tidy by number: another release formats and warns differently. qemu-user is for processors that
 # this one is not; Mesa's software Vulkan for GPUs that it does not have. clang
 # compiles Metal's kernels for softmetal and, with libFuzzer of its runtime, the fuzz targets; gobjc++ the Metal driver for
-# its test. The JDK and JUnit are for the Java package and its tests; espeak-ng speaks for what suppresses noise.
+# its test. The JDK and JUnit are for the Java package and its tests, ARM64's compiler for those of the Android package;
+# espeak-ng speaks for what suppresses noise.
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
   protobuf-compiler libprotobuf-dev flatbuffers-compiler libflatbuffers-dev
@@ -19,7 +20,7 @@ packages=(
   mesa-vulkan-drivers libvulkan-dev vulkan-validationlayers glslc spirv-tools libspirv-cross-c-shared-dev
   clang-19 libclang-rt-19-dev gobjc++
   clang-format-19 clang-tidy-19
-  openjdk-17-jdk-headless junit4
+  openjdk-17-jdk-headless junit4 gcc-aarch64-linux-gnu
   espeak-ng
 )
 
