@@ -28,12 +28,3 @@ function(pinnace_fuzz_isa target)
     target_compile_options(${target} PRIVATE -O0 -g0 -fno-sanitize=all)
   endif()
 endfunction()
-
-# Headers that nearly every file reads take a third of the time that the build takes.
-function(pinnace_fuzz_headers)
-  foreach(target runtime_objects graph_objects host_objects)
-    target_precompile_headers(${target} PRIVATE <algorithm> <cmath> <functional> <map> <unordered_map>
-                              ${PROJECT_SOURCE_DIR}/cpp/ops/type_inference.h)
-  endforeach()
-  target_precompile_headers(host_objects PRIVATE ${PROJECT_SOURCE_DIR}/cpp/import/torch/mapping.h)
-endfunction()

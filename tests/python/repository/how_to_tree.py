@@ -173,6 +173,9 @@ class Tree:
         if not self._commands:
             for entry in json.loads((BUILD / "compile_commands.json").read_text()):
                 command = shlex.split(entry["command"])
+                if "-include" in command:  # precompiled headers, which are those of the tree that was copied
+                    at = command.index("-include")
+                    del command[at : at + 2]
                 # The shared library and others have objects of the same files; those of the archives come first.
                 target = re.match(r"(?:\S*/)?CMakeFiles/(\w+)\.dir/", command[command.index("-o") + 1])
                 if target and target[1] not in NOT_LINKED:
