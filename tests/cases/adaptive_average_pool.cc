@@ -8,6 +8,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[1,1,2]{1,3}", .attributes = "output_size=[3]", .expect = "f32[1,1,3]{1,2,3}", .why = "more bins than elements"},
     {.inputs = "f32[2,3,7,9]", .attributes = "output_size=[1,1]", .tolerance = kF32, .why = "global"},
     {.inputs = "f32[2,3,7,9]", .attributes = "output_size=[7,7]", .tolerance = kF32, .why = "classifier head"},
+    {.inputs = "f32[2,5,9,4]", .attributes = "output_size=[4,10]", .tolerance = kF32, .why = "bins that overlap, and more bins than elements"},
+    {.inputs = "f32[2,3,7]", .attributes = "output_size=[3]", .tolerance = kF32, .why = "one dimension"},
     {.inputs = "f32[1,2,5,6,7]", .attributes = "output_size=[2,3,4]", .tolerance = kF32, .why = "three dimensions"},
     {.inputs = "f16[1,2,6,6]", .attributes = "output_size=[3,3]", .tolerance = {.rel = 1e-3f}, .why = "half"},
     {.inputs = "f32[1,1,4]", .attributes = "output_size=[0]", .expect = "f32[1,1,0]{}", .why = "no bins"},

@@ -80,6 +80,7 @@ constexpr MayBeRefused kMayBeRefused[] = {
     {"gemm_split", 1 << 20, 0, "the same"},
     {"gemm_int32", 4096, 16, "the same; matrices whose two dimensions both broadcast"},
     {"leave_nc4hw4", 512, 0, "an element and what lies before it in 256 bytes"},
+    {"pool_adaptive", 4096, 0, "a plane"},
     {"pool_global", 4096, 0, "a plane"},
     {"lengths", 512, 16, "places that count from the first"},
     {"quantize", 1 << 20, 0, "thresholds of all scales: 1 KiB each, or of 16 bits 256 KiB"},

@@ -55,6 +55,31 @@ Status whole(NodeLowering& n, bool mean) {
   return {};
 }
 
+/// One bin is the whole image.
+Status adaptive(NodeLowering& n, bool mean) {
+  const auto sizes = n.view().attr_ints("output_size");
+  if (std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size == 1; })) return whole(n, mean);
+  PINNACE_TRY(n.require_float(0));
+  if (sizes.size() > 2) return n.refuse(Rule::kRank, to_string(n.in(0)));
+  const ImageShape s = image_shape(n.in(0));
+  const Shape& x = n.in(0).shape;
+  const int64_t H = sizes.size() > 1 ? x[2].size : 1, W = x.back().size;
+  const int64_t OH = sizes.size() > 1 ? sizes[0] : 1, OW = sizes.back();
+  if (H * W == 0) return n.refuse(Rule::kAttribute, "an empty image");
+  for (const auto& [in, out] : {std::pair(H, OH), std::pair(W, OW)}) {  // where bins begin is a 32-bit product
+    if (out > 0 && in + 1 > INT32_MAX / (out + 1)) {
+      return n.refuse(Rule::kAttribute, str_cat("output_size ", list_text(sizes)));
+    }
+  }
+  const int64_t planes = s.N * s.blocks();
+  const TensorId from = n.nc4hw4(0), to = n.make_nc4hw4();
+  n.step(KernelId::pool_adaptive, PoolAdaptiveConstants{.MEAN = mean},
+         PoolAdaptiveParams{.H = H, .W = W, .OH = OH, .OW = OW}, {from, to},
+         {groups_of(OW, 8), groups_of(OH, 8), static_cast<uint32_t>(planes)},
+         static_cast<double>(s.vectors() * 4 + planes * 4 * OH * OW));
+  return {};
+}
+
 }  // namespace
 
 Status lower_average_pool(NodeLowering& n) {
@@ -74,12 +99,11 @@ Status lower_global_max_pool(NodeLowering& n) {
   return whole(n, false);
 }
 Status lower_adaptive_average_pool(NodeLowering& n) {
-  PINNACE_TRY(n.require_float(0));
-  const auto sizes = n.view().attr_ints("output_size");
-  for (int64_t size : sizes) {
-    if (size != 1) return n.refuse(Rule::kAttribute, str_cat("output_size ", list_text(sizes)));
-  }
-  return whole(n, true);
+  return adaptive(n, true);
+}
+Status lower_adaptive_max_pool(NodeLowering& n) {
+  if (n.view().output_count() > 1) return n.refuse(Rule::kAttribute, "indices of the largest");
+  return adaptive(n, false);
 }
 
 /// One element of the result per invocation; dense, since boxes lie anywhere.

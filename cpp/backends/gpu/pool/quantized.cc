@@ -196,5 +196,11 @@ Status lower_quantized_adaptive_average_pool(NodeLowering& n) {
   if (y.size() > 4) return n.refuse(Rule::kRank, to_string(n.in(0)));
   return parts(n, Pool::kMean, y.size() > 3 ? y[2].size : 1, y.size() > 2 ? y.back().size : 1);
 }
+Status lower_quantized_adaptive_max_pool(NodeLowering& n) {
+  if (n.view().output_count() > 1) return n.refuse(Rule::kAttribute, "indices of the largest");
+  const Shape& y = n.out().shape;
+  if (y.size() > 4) return n.refuse(Rule::kRank, to_string(n.in(0)));
+  return parts(n, Pool::kLargest, y.size() > 3 ? y[2].size : 1, y.back().size);
+}
 
 }  // namespace pinnace::gpu

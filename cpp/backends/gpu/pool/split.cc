@@ -27,6 +27,10 @@ void split_pool(Splitter& c) {
   split_windows(c, v, [](Step& s, size_t d, int64_t n) { s.groups[2 - d] = groups_of(n, 8); });
 }
 
+void split_pool_adaptive(Splitter& c) {
+  split_planes(c, fields_of<PoolAdaptiveParams>(), c.vector(), 1);
+}
+
 void split_int8_pool(Splitter& c) {
   split_planes(c, fields_of<Int8PoolParams>(), 4, 2);
 }
