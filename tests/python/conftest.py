@@ -21,8 +21,8 @@ __all__ = ["rotating_slice"]
 # Tests keep nothing in the cache folder of whoever runs them, and find nothing there. Their processes inherit that.
 os.environ["PINNACE_CACHE"] = ""
 
-# Of the tests that are marked `rotating`: each takes 15 to 80 s and is not the only one of its file, for a file
-# without a test is an error.
+# Of the tests that are marked `rotating`: together they take most of the time. None is the only one of its file, for a
+# file without a test is an error.
 SHARE = 1 / 3
 
 

@@ -30,6 +30,7 @@ def outputs(program: pn.Program, inputs: dict[str, Any], target: str, precision:
     return [np.asarray(made) for made in session.run(inputs).values()]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("target", TARGETS)
 def test_pt2e_resnet(target: str) -> None:
     """Scales per channel, as the XNNPACK quantizer states them; residuals, a max pool, a mean and a linear layer."""

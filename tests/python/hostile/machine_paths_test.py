@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 import pinnace as pn
+import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -88,6 +89,7 @@ def convert_in(folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.rotating
 def test_the_same_bytes_in_any_folder(tmp_path: Path) -> None:
     """Of a live module, a .pt2 file, TorchScript and ONNX; none names a folder of this machine."""
     folders = [tmp_path / "here", tmp_path / "a" / "longer" / "way"]

@@ -180,6 +180,7 @@ def interrupted_at(number: int, block: Callable[[], None]) -> bool:
     return left <= 0
 
 
+@pytest.mark.rotating
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of finalizers
 def test_ctrl_c_at_any_line_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))

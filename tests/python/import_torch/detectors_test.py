@@ -51,6 +51,7 @@ def converted(name: str) -> None:
         assert next(iter(got)) == "0.boxes"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", QUICK)
 def test_a_detector_converts_for_all_sizes_of_images(name: str) -> None:
     converted(name)
@@ -67,6 +68,7 @@ def test_every_detector_converts_for_all_sizes_of_images(name: str) -> None:
     converted(name)
 
 
+@pytest.mark.rotating
 def test_several_images_of_different_sizes() -> None:
     """In one list, as torchvision's detectors take them: detections of each under its number."""
     photographs = detectors.photographs()[:2]
@@ -96,6 +98,7 @@ def test_frozen_batch_normalisation() -> None:
     assert not left, "a norm is folded into the convolution before it"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("kind", ["yolo", "detr"])
 def test_detectors_of_other_kinds(kind: str) -> None:
     model, photographs = yolo()
@@ -144,6 +147,7 @@ def test_detections_belong_together_under_any_names(by_kind: bool) -> None:
     ]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("method", ["int8", "float16"])
 def test_errors_of_quantised_detectors_are_of_sets(method: str) -> None:
     """Another number of objects is no error of the call, another order none of the program."""

@@ -60,6 +60,7 @@ def assert_close(got: list[Any], want: list[np.ndarray], tolerance: float, what:
         assert error <= tolerance, f"{where}: relative error {error:.3g}"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("dialect", ["whole", "decomposed"])
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_eager(name: str, dialect: str, tmp_path: Path) -> None:

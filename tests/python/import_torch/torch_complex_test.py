@@ -181,6 +181,7 @@ CASES: dict[str, tuple[Callable[[], nn.Module], tuple[tuple[int, ...], ...]]] = 
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_eager(name: str, tmp_path: Path) -> None:
     torch.manual_seed(3)

@@ -142,6 +142,7 @@ CASES: dict[str, tuple[type[nn.Module], list[tuple[Tensor, ...]]]] = {
 }
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("decomposed", [False, True], ids=["whole", "decomposed"])
 @pytest.mark.parametrize("name", CASES)
 def test_agrees_with_eager(name: str, decomposed: bool, tmp_path: Path) -> None:

@@ -137,6 +137,7 @@ def every_interpolation(w: int, mode: str, spatial: int) -> list[Callable[[Tenso
     return [lambda x, form=form: F.interpolate(x, mode=mode, **form) for form in forms]  # type: ignore[misc]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("rank", [3, 4, 5])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.uint8], ids=str)

@@ -244,6 +244,7 @@ def test_pt2e_models(name: str, tmp_path: Path) -> None:
     assert np.mean(list(held.differing.values())) < 5e-3
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", ["resnet18", "mobilenet_v2"])
 def test_kernels_give_the_bytes_of_the_reference(name: str, tmp_path: Path) -> None:
     """Whole models: every node has a kernel of 8-bit types, and all of them together give what reference code gives."""

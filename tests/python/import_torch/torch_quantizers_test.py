@@ -270,6 +270,7 @@ def check(said: str, made: Became, count: int, bits: int) -> None:
 CASES = [(name, place) for name, (_, makers) in FORMS.items() for place in range(len(makers))]
 
 
+@pytest.mark.rotating
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize(("name", "place"), CASES)
 def test_forms(name: str, place: int, tmp_path: Path) -> None:

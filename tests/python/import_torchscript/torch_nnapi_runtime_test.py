@@ -43,6 +43,7 @@ def agrees(answer: Answer) -> bool:
     return isinstance(difference, float) and difference <= most and answer["repeats"] == 0
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("group", [g for g in torch_nnapi_models.GROUPS if g != "converted to something else"])
 def test_eager_and_the_library_agree(answers: dict[str, list[Answer]], group: str) -> None:
     assert len(answers[group]) >= 13

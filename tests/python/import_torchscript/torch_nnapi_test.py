@@ -76,6 +76,7 @@ def answer(model: pn.Model, *inputs: Tensor) -> np.ndarray:
     return np.asarray(got)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("last", [False, True], ids=["nchw", "nhwc"])
 @pytest.mark.parametrize("name", MODULES)
 def test_float_module(name: str, last: bool, tmp_path: Path) -> None:
@@ -148,6 +149,7 @@ def test_quantised_module(name: str) -> None:
     assert (distance > 0).mean() <= 0.03
 
 
+@pytest.mark.rotating
 def test_quantised_mobilenet_v2(tmp_path: Path) -> None:
     model = int8_mobilenet()
     given = channels_last(model.quant(seeded(1, 3, 96, 96, seed=9)))

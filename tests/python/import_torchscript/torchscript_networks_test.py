@@ -66,6 +66,7 @@ def run(session: pn.Session, x: Tensor) -> list[np.ndarray]:
     return list(session.run({name: x}).values())
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", rotating_slice(sorted(TRACED), 1 / 10))
 def test_traced_network_at_two_sizes(name: str) -> None:
     size = TRACED[name]
@@ -117,6 +118,7 @@ class Branching(nn.Module):
         return made
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize(
     ("make", "x", "dims"),
@@ -138,6 +140,7 @@ def test_dynamic_quantisation_stays_integers(
         assert_agree(run(session, other)[0], script(other).numpy())
 
 
+@pytest.mark.rotating
 def test_layers_and_lines_of_a_traced_network() -> None:
     script = jit.trace(network("resnet18"), seeded(2, 3, 64, 64))
     model = pn.load(script, (seeded(2, 3, 64, 64),))

@@ -140,6 +140,7 @@ def test_conv_relu_and_linear_relu(engine: str) -> None:
     agree(pn.load(script, (x,)), script, (x,), module.inner(module.quant(x)).q_scale(), 0.06)
 
 
+@pytest.mark.rotating
 def test_mobilenet_v2_with_float_edges(tmp_path: Path) -> None:
     script, x = int8_mobilenet.build("float edges")
     jit.save(script, str(tmp_path / "m.pt"))
@@ -154,6 +155,7 @@ def test_mobilenet_v2_with_float_edges(tmp_path: Path) -> None:
     assert np.corrcoef(got.ravel(), want.ravel())[0, 1] > 0.98
 
 
+@pytest.mark.rotating
 def test_mobilenet_v2_quantised_throughout() -> None:
     script, x = int8_mobilenet.build("throughout")
     loaded = pn.load(script, (x,))

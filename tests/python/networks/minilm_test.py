@@ -107,6 +107,7 @@ def test_both_dimensions_are_open(session: pn.Session) -> None:
 
 
 # One by one there is no padding at all; all at once, every sentence but the longest is padded.
+@pytest.mark.rotating
 @pytest.mark.parametrize("size", [1, 50])
 def test_embeddings_and_neighbours(
     session: pn.Session, wanted: np.ndarray[tuple[int, int], np.dtype[np.float32]], size: int

@@ -88,6 +88,7 @@ def test_follows_a_stream_as_onnxruntime_does(name: str, rate: int) -> None:
     assert max(probabilities) > 0.5
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("quantize", [None, pn.WeightOnly()])
 def test_the_file_for_sequences_as_a_stream(
     quantize: pn.WeightOnly | None, tmp_path: pathlib.Path, rng: np.random.Generator
@@ -140,6 +141,7 @@ def test_frames_of_another_length_are_refused_when_they_run() -> None:
         session.run({"input": np.zeros((1, 1600), np.float32), "sr": np.array(16000, np.int64), "state": state})
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("rate", [16000, 8000])
 def test_scripted_module_as_a_stream(rate: int) -> None:
     """It makes its state in the first call, for the rate that is an argument, and checks sizes with texts."""
@@ -172,6 +174,7 @@ class At16kHz(torch.nn.Module):
         return made
 
 
+@pytest.mark.rotating
 def test_layers_of_the_scripted_module() -> None:
     jit: Any = torch.jit
     script = jit.script(At16kHz(jit.load(str(model_path("silero_vad.jit")))).eval())

@@ -52,6 +52,7 @@ def loaded(name: str) -> tuple[pn.Model, dict[str, Any]]:
     return made
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(("name", "level"), DRAWN)
 def test_model_runs_at_level(name: str, level: int, tmp_path: Path) -> None:
     """Built for the level, through a library of that level: nothing is refused that was promised, nothing is lost."""
@@ -71,6 +72,7 @@ def test_model_runs_at_level(name: str, level: int, tmp_path: Path) -> None:
         assert difference["relative"] <= bound, f"{output}: {difference}"
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("form", QUANTIZED.values())
 def test_int8_mobilenet_is_pytorchs_at_level_3(form: str, tmp_path: Path) -> None:
     """The three forms from TorchScript for nnapi:29, held against PyTorch."""

@@ -60,6 +60,7 @@ def test_every_vector_that_can_run_is_right(vectors: Path, tmp_path: Path, mode:
     assert result["unsupported"] == {}
 
 
+@pytest.mark.rotating
 def test_integers_differ_only_where_listed(vectors: Path, tmp_path: Path) -> None:
     """Plain runs with integers exact; those that differ, run again, are within the vectors' tolerance of 1."""
     lines = Path(__file__).with_name("nnapi_strict_differences.txt").read_text().splitlines()

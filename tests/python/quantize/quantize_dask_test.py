@@ -555,6 +555,7 @@ def test_equal_errors_are_the_earlier_inputs() -> None:
         assert seen(parts) == one
 
 
+@pytest.mark.rotating
 def test_outputs_that_do_not_move_are_named(client: Any, program: pn.Program, samples: list[Sample]) -> None:
     net = Net().eval()
     with torch.no_grad():

@@ -370,6 +370,7 @@ class Cells(nn.Module):
         return y
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize(
     ("options", "error", "size"),
     [

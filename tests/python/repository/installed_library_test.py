@@ -129,6 +129,7 @@ def needed(library: Path) -> set[str]:
     return set(re.findall(r"NEEDED.*\[(\S+?)\.so", call("readelf", "-d", library)))
 
 
+@pytest.mark.rotating
 def test_cmake_package(
     prefix: Path, net: nn.Module, archive: Path, program: Path, counting: Path, tmp_path: Path
 ) -> None:
@@ -178,6 +179,7 @@ def test_pkg_config(prefix: Path, net: nn.Module, program: Path, tmp_path: Path)
     assert version == pn.__version__
 
 
+@pytest.mark.rotating
 def test_examples(prefix: Path, net: nn.Module, program: Path, tmp_path: Path) -> None:
     source = shutil.copytree(ROOT / "examples/native", tmp_path / "source")
     call("cmake", "-S", source, "-B", tmp_path / "build", "-G", "Ninja", f"-DCMAKE_PREFIX_PATH={prefix}")

@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[3]
 README = (ROOT / "README.md").read_text()
 
@@ -48,6 +50,7 @@ def test_cpp_compiles(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.rotating
 def test_the_demo_ends_equal() -> None:
     """What `make demo` does once everything is built."""
     prefix = ROOT / "build/install"

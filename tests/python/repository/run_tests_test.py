@@ -104,6 +104,7 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
     return capsys.readouterr().out.splitlines()[-1]
 
 
+@pytest.mark.rotating
 def test_python_files_are_shared_among_processes(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tree / "tests/python").mkdir(exist_ok=True)
     for i in range(run_tests.PYTHON_FILES_TO_SHARE):

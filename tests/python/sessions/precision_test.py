@@ -89,6 +89,7 @@ def levels_here(program: pn.Program) -> list[str]:
     return targets or ["cpu"]
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("precision", TYPES)
 def test_error_is_within_torchs_own(model: Model, precision: str) -> None:
     for target in levels_here(model.program):

@@ -66,6 +66,7 @@ def held(program: pn.Program, session: pn.Session, x: torch.Tensor, want: Sequen
         assert np.abs(rest - right).max(initial=0) <= 1e-6 * np.abs(right).max(), sizes
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("name", NETWORKS)
 def test_stream_says_axis_latency_and_multiple(name: str) -> None:
     program, _, _ = built(name)
@@ -74,6 +75,7 @@ def test_stream_says_axis_latency_and_multiple(name: str) -> None:
     assert stream == pn.Stream(network.axis, network.latency, network.multiple)
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", NETWORKS)
 def test_chunks_are_the_whole(name: str, target: str, rng: np.random.Generator) -> None:
@@ -93,6 +95,7 @@ def test_chunks_are_the_whole(name: str, target: str, rng: np.random.Generator) 
         assert {row.op for row in session.placement if row.backend != "vulkan"} <= NOT_ON_VULKAN
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("isa", ["", "sse2", "avx2"])
 @pytest.mark.parametrize("name", NETWORKS)
 def test_shape_invariant_chunks_have_the_bits_of_the_whole(name: str, isa: str, rng: np.random.Generator) -> None:

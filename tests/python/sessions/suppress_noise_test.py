@@ -96,6 +96,7 @@ def test_it_makes_what_its_own_runtime_makes(program: pn.Program, clean: np.ndar
         assert after > before + 0.5
 
 
+@pytest.mark.rotating
 @pytest.mark.parametrize("target", TARGETS)
 def test_chunks_of_any_size_give_the_same(
     program: pn.Program, noisy: np.ndarray, rng: np.random.Generator, target: str
