@@ -1,8 +1,9 @@
 // adaptive_average_pool: y has the wanted spatial sizes; y[n, c, o] = the mean of x[n, c, i] over i in
 // [floor(o * in / out), ceil((o + 1) * in / out)) of each spatial dimension.
-//   x  [N, C, spatial...]   1 to 3 spatial dimensions; floats; quantised i8 | u8 per tensor
-//   output_size ints, required: one per spatial dimension, 0 or more
-//   y  [N, C, output_size]  quantised: declared scale and zero point
+//   x      [N, C, spatial...]     1 to 3 spatial dimensions; floats; quantised i8 | u8 per tensor
+//   sizes  [spatial dimensions]   i64, optional: the wanted sizes, where they are computed
+//   output_size ints: one per spatial dimension, 0 or more; empty (default) where sizes is given
+//   y      [N, C, wanted sizes]   quantised: declared scale and zero point
 // Sums in double, one rounding; quantised as average_pool. A mean of nothing is NaN, quantised the zero point.
 // Source: PyTorch's adaptive_avg_pool1d, 2d, 3d.
 #include "ops/adaptive_pool.h"
@@ -19,6 +20,7 @@ Result<TensorType> adaptive_average_pool_type(const NodeView& node) {
 Status adaptive_average_pool_reference(const NodeView& node, std::span<const TensorView> in,
                                        std::span<const TensorView> out) {
   const TensorView &x = in[0], &y = out[0];
+  if (y.elements() == 0) return {};  // of any number of planes
   const AdaptiveBins bins(x, y);
   using Bin = AdaptiveBins::Bin;
   return node.threads().ranges(x.dim(0) * x.dim(1), bins.nanoseconds(), [&](int64_t first, int64_t last) -> Status {
@@ -43,8 +45,8 @@ Status adaptive_average_pool_reference(const NodeView& node, std::span<const Ten
 
 PINNACE_OP(adaptive_average_pool){
     .name = "adaptive_average_pool",
-    .inputs = {{"x", kFloats | kI8 | kU8}},
-    .attrs = {required_attr("output_size", AttrKind::kInts)},
+    .inputs = {{"x", kFloats | kI8 | kU8}, {"sizes", kI64, 0, Arity::kOptional}},
+    .attrs = {ints_attr("output_size")},
     .type = adaptive_average_pool_type,
     .reference = adaptive_average_pool_reference,
     .traits = Trait::kFoldsQuantization,

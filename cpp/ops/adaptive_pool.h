@@ -7,7 +7,8 @@
 
 namespace pinnace {
 
-/// Shape [N, C, output_size...] of an adaptive pool over x [N, C, spatial...], input 0.
+/// Shape [N, C, wanted sizes...] of an adaptive pool over x [N, C, spatial...], input 0. The sizes are the attribute
+/// output_size or, where there is one, the elements of input 1.
 Result<Shape> adaptive_pool_shape(const NodeView& node);
 
 /// Output o of a spatial dimension is computed from [floor(o * in / out), ceil((o + 1) * in / out)) of it. Missing

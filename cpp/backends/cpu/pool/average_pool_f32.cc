@@ -5,6 +5,7 @@
 
 #include "backends/cpu/f32_isa.h"
 #include "backends/cpu/pool/pool_plan.h"
+#include "ops/adaptive_pool.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -41,11 +42,12 @@ bool bins_of(const KernelNode& node, Bins* bins) {
   bins->adaptive = node.node().op == "adaptive_average_pool";
   const NhwcSizes s = nhwc_sizes(x);
   if (bins->adaptive) {
-    const auto sizes = node.attr_ints("output_size");
+    const auto y = adaptive_pool_shape(node);
+    if (!y.ok()) return false;
     bins->in[0] = s.h;
     bins->in[1] = s.w;
-    bins->out[0] = sizes.size() == 2 ? sizes[0] : 1;
-    bins->out[1] = sizes.back();
+    bins->out[0] = y->size() > 3 ? (*y)[2].size : 1;
+    bins->out[1] = y->back().size;  // unknown sizes are negative
     return bins->out[0] > 0 && bins->out[1] > 0;
   }
   const auto window = pool_window(node);

@@ -57,18 +57,17 @@ Status whole(NodeLowering& n, bool mean) {
 
 /// One bin is the whole image.
 Status adaptive(NodeLowering& n, bool mean) {
-  const auto sizes = n.view().attr_ints("output_size");
-  if (std::all_of(sizes.begin(), sizes.end(), [](int64_t size) { return size == 1; })) return whole(n, mean);
+  const Shape &x = n.in(0).shape, &y = n.out().shape;
+  if (std::all_of(y.begin() + 2, y.end(), [](const Dim& d) { return d.size == 1; })) return whole(n, mean);
   PINNACE_TRY(n.require_float(0));
-  if (sizes.size() > 2) return n.refuse(Rule::kRank, to_string(n.in(0)));
+  if (x.size() > 4) return n.refuse(Rule::kRank, to_string(n.in(0)));
   const ImageShape s = image_shape(n.in(0));
-  const Shape& x = n.in(0).shape;
-  const int64_t H = sizes.size() > 1 ? x[2].size : 1, W = x.back().size;
-  const int64_t OH = sizes.size() > 1 ? sizes[0] : 1, OW = sizes.back();
+  const int64_t H = x.size() > 3 ? x[2].size : 1, W = x.back().size;
+  const int64_t OH = y.size() > 3 ? y[2].size : 1, OW = y.back().size;
   if (H * W == 0) return n.refuse(Rule::kAttribute, "an empty image");
   for (const auto& [in, out] : {std::pair(H, OH), std::pair(W, OW)}) {  // where bins begin is a 32-bit product
     if (out > 0 && in + 1 > INT32_MAX / (out + 1)) {
-      return n.refuse(Rule::kAttribute, str_cat("output_size ", list_text(sizes)));
+      return n.refuse(Rule::kAttribute, str_cat("this many bins of ", in, " elements: ", out));
     }
   }
   const int64_t planes = s.N * s.blocks();

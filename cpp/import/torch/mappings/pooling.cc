@@ -92,12 +92,16 @@ void map_adaptive_avg_pool(Call& c) {
   const Batched b = batched(c);
   const std::vector<Scalar> given = c.sizes("output_size");
   if (!c.ok()) return;
+  std::vector<Scalar> wanted;
   Ints size;
   for (size_t i = 0; i < b.spatial; ++i) {
     const Scalar& s = given.size() == 1 ? given[0] : given.size() == b.spatial ? given[i] : Scalar::of_int(-1);
-    if (!s.known || s.integer < 1)
-      return c.fail("adaptive pool to this size", s.known ? str_cat(s.integer) : "symbolic");
-    size.push_back(s.integer);
+    if (s.known && s.integer < 1) return c.fail("adaptive pool to this size", str_cat(s.integer));
+    wanted.push_back(s);
+    if (s.known) size.push_back(s.integer);
+  }
+  if (size.size() < b.spatial) {
+    return c.output(unbatched(c, c.add("adaptive_average_pool", {b.x, c.size_values(wanted)}), b));
   }
   const bool one = unless_ones(size).empty();
   const ValueId y =
