@@ -87,7 +87,8 @@ class CheckReport:
         rows = self.refused()
         for n in rows:
             place = place_text(n.node, n.module, n.source)
-            lines.append(printable(f"  {n.target}: {n.op} '{n.node}' {place}: {n.rule} {n.value}".rstrip()))
+            who = f"{n.op} '{n.node}' {place}".rstrip()
+            lines.append(printable(f"  {n.target}: {who}: {n.rule}{f': {n.value}' if n.value else ''}"))
         return "\n".join(lines)
 
 

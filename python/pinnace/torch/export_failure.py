@@ -12,6 +12,7 @@ import sysconfig
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -59,17 +60,19 @@ def export_failure(
     log("debug", "torch.export: " + "".join(traceback.format_exception(error)))
     name = type(module).__name__
     if (own := _call_error(module, args, kwargs)) is not None:
-        place = _place(own)
-        return _core.ConversionError(
-            f"{name} cannot be called with these example inputs ({_shapes(args, kwargs)}): {_said(own)}"
-            + (f" ({place})" if place else "")
-        )
-    said = _said(error)
-    place = _place(error)
+        where = f"{name} cannot be called with these example inputs ({_shapes(args, kwargs)})"
+        return _refused(where, own, "call", "")
     advice = next((advice for part, advice in _ADVICE if part in str(error)), "")
-    return _core.ConversionError(
-        f"torch.export cannot export {name}: {said}{f' ({place})' if place else ''}{f'. {advice}' if advice else ''}"
-    )
+    return _refused(f"torch.export cannot export {name}", error, "torch.export", advice)
+
+
+def _refused(what: str, error: BaseException, op: str, advice: str) -> _core.ConversionError:
+    """Its one node is the line of the user's code, where there is one."""
+    said, place = _said(error), _place(error)
+    failure = _core.ConversionError(f"{what}: {said}{f' ({place})' if place else ''}{f'. {advice}' if advice else ''}")
+    if place:
+        failure.nodes = [_core.NodeProblem(place.function, op, place.source, said.partition("\n")[0], place.line)]
+    return failure
 
 
 def _call_error(module: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Exception | None:
@@ -109,14 +112,26 @@ def _said(error: BaseException) -> str:
     return text if own and text else f"{kind.__name__}: {text}".rstrip(": ")
 
 
-def _place(error: BaseException) -> str:
-    """The innermost line outside of torch, pinnace and Python itself: "net.py:41, in forward: x = x.view(-1)"."""
+@dataclass(frozen=True)
+class _Place:
+    """A line of code, and the function that it is in; str() is "net.py:41, in forward: x = x.view(-1)"."""
+
+    source: str  # "net.py:41"
+    function: str
+    line: str  # may be empty
+
+    def __str__(self) -> str:
+        return f"{self.source}, in {self.function}{f': {self.line}' if self.line else ''}"
+
+
+def _place(error: BaseException) -> _Place | None:
+    """The innermost line outside of torch, pinnace and Python itself."""
     import torch
 
     paths = (torch.__file__, __file__, sysconfig.__file__)
     foreign = tuple(str(Path(path).resolve().parent) + "/" for path in paths)
     own = str(Path(__file__).resolve().parents[1]) + "/"
-    found = ""
+    found = None
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:  # the first error of a chain is the nearest to the code
@@ -124,8 +139,7 @@ def _place(error: BaseException) -> str:
         for frame in traceback.extract_tb(current.__traceback__):
             path = str(Path(frame.filename).resolve()) if not frame.filename.startswith("<") else ""
             if path and not path.startswith((*foreign, own)):
-                line = f": {frame.line}" if frame.line else ""
-                found = f"{frame.filename}:{frame.lineno}, in {frame.name}{line}"
+                found = _Place(f"{frame.filename}:{frame.lineno}", frame.name, frame.line or "")
         current = current.__cause__ or current.__context__
     return found
 

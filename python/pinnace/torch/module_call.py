@@ -136,10 +136,10 @@ def bound_arguments(module: torch.nn.Module, args: Sequence[Any], kwargs: Mappin
 
 def named_dims(module: torch.nn.Module, dynamic_shapes: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
     """dynamic_shapes with a Dim for each name, dimensions counted from the first, and those of a call's only argument
-    in their place.
+    in their place. Arguments that are not named have fixed sizes.
 
-    InvalidArgument: dimensions of no argument, of a call with several; a dimension that a tensor does not have, or one
-    given twice; a name that is no identifier; two ranges of one name.
+    InvalidArgument: an argument that the call does not have; dimensions of no argument, of a call with several; a
+    dimension that a tensor does not have, or one given twice; a name that is no identifier; two ranges of one name.
     """
     if dynamic_shapes is None:
         return None
@@ -157,6 +157,13 @@ def named_dims(module: torch.nn.Module, dynamic_shapes: Any, args: Sequence[Any]
             name: (dynamic_shapes,) if name in several else _for_each(value, dynamic_shapes)
             for name, value in bound.items()
         }
+    elif isinstance(dynamic_shapes, Mapping):
+        if unknown := [name for name in dynamic_shapes if name not in bound]:
+            raise _core.InvalidArgument(
+                f"dynamic_shapes: the call has no argument {', '.join(map(repr, unknown))}; it has "
+                f"{', '.join(map(repr, bound)) or 'none'}"
+            )
+        dynamic_shapes = {name: dynamic_shapes.get(name) for name in bound}
     values = bound if isinstance(dynamic_shapes, Mapping) else list(bound.values())
     return _placed("dynamic_shapes", dynamic_shapes, values, _dims(dynamic_shapes))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pinnace as pn
@@ -188,6 +189,10 @@ def test_what_cannot_be_exported_is_said_in_a_few_lines(
     assert not any(word in text for word in ("TORCH_LOGS", "TORCHDYNAMO", "http", "draft_export"))
     if sizes is None:
         assert "export_forms_test.py:" in text
+        (problem,) = caught.value.nodes
+        file, _, line = problem.source.rpartition(":")
+        assert Path(file).read_text().splitlines()[int(line) - 1].strip() == problem.value
+        assert text.split(": ", 1)[1].startswith(problem.rule)
     assert caught.value.__cause__ is None
     assert caught.value.__suppress_context__
     assert any("Traceback" in record.message for record in caplog.records)

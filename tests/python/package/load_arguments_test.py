@@ -32,6 +32,11 @@ class Two(nn.Module):
         return x * scale + y
 
 
+class Sum(nn.Module):
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        return x.sum() + y
+
+
 class Nested(nn.Module):
     def forward(self, batch: dict[str, Any], pair: tuple[Tensor, list[Tensor]]) -> Tensor:
         total: Tensor = batch["x"] * batch["scale"] + batch["inner"]["y"] + pair[0] - pair[1][0]
@@ -173,6 +178,12 @@ def test_names_of_dimensions_in_every_form() -> None:
 def test_dimensions_of_no_argument(example: Any) -> None:
     with pytest.raises(pn.InvalidArgument, match=r"dynamic_shapes: \{dimension: name\}.*this one has 2"):
         pn.load(Two(), example, {0: "batch"})
+
+
+def test_arguments_that_are_not_named_keep_their_sizes() -> None:
+    assert sizes(pn.load(Sum(), (X, X), {"y": {0: "n"}})) == ["x: float32[2,3]", "y: float32[n,3]"]
+    with pytest.raises(pn.InvalidArgument, match=r"^dynamic_shapes: the call has no argument 'z'; it has 'x', 'y'$"):
+        pn.load(Sum(), (X, X), {"x": {0: "n"}, "z": {0: "n"}})
 
 
 @pytest.mark.parametrize("size", ["width", pn.Dim("width")])
