@@ -13,10 +13,13 @@ function(pinnace_precompile target)
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
 endfunction()
 
-# pinnace_precompile_headers(): for every target with more than a few sources that are not kernels.
+# pinnace_precompile_headers(): for every target with more than a few sources that are not kernels. Sources that are
+# compiled for size (cmake/sources.cmake) cannot use a header that was not.
 function(pinnace_precompile_headers)
   set(cpp ${PROJECT_SOURCE_DIR}/cpp)
-  pinnace_precompile(runtime_objects ${cpp}/ops/type_inference.h)
+  if(NOT PINNACE_ONLY AND NOT (CMAKE_BUILD_TYPE STREQUAL "Release" AND CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64"))
+    pinnace_precompile(runtime_objects ${cpp}/ops/type_inference.h)
+  endif()
   if(PINNACE_HOST)
     pinnace_precompile(graph_objects ${cpp}/ops/type_inference.h)
     pinnace_precompile(host_objects ${cpp}/ops/type_inference.h ${cpp}/import/torch/mapping.h)
