@@ -1,6 +1,6 @@
 // transpose: dimension i of y is dimension perm[i] of x.
 //   x     [...]  any type
-//   perm  ints, a permutation of the dimensions; empty: the reverse order
+//   perm  ints, a permutation of the dimensions, none counted from the last; empty: the reverse order
 //   y     as x; a quantisation axis moves along
 // Source: ONNX Transpose, opset 25.
 #include <algorithm>
@@ -20,7 +20,10 @@ Result<std::vector<int>> permutation(const NodeView& node, int rank) {
     return node.error("perm ", list_text(given), " must have ", rank, " elements");
   }
   PINNACE_TRY(node.axes(given, rank).status());
-  for (int64_t axis : given) perm.push_back(static_cast<int>(axis < 0 ? axis + rank : axis));
+  for (int64_t axis : given) {
+    if (axis < 0) return node.error("perm ", list_text(given), " has a negative dimension");
+    perm.push_back(static_cast<int>(axis));
+  }
   return perm;
 }
 

@@ -21,7 +21,7 @@ bool turns_weights(const Rewrite& rewrite, const Node& node) {
   if (!w.constant || w.constant->bytes() < kWorthwhile) return false;
   if (!is_float_type(w.type.dtype) || w.type.quantized() || w.type.rank() != 2) return false;
   const auto perm = ints_or_empty(node, "perm");
-  return perm.empty() || (perm[0] % 2 != 0 && perm[1] % 2 == 0);  // {1, 0}, or the same counted from the end
+  return perm.empty() || perm[0] == 1;
 }
 
 bool multiplies_by(const Rewrite& rewrite, const Node& node, ValueId b) {

@@ -33,6 +33,10 @@ constexpr Case kCases[] = {
     {.inputs = "u8[2,70,3,5]{scale 0.05, zero 121};u8[2,70,1,1]{scale 0.06, zero 133}", .output_quantization = "scale 0.05, zero 121", .why = "one pixel for all"},
     {.inputs = "i8[131]{scale 0.05, zero -7};i8[131]{scale 0.06, zero 5}", .output_quantization = "scale 0.06, zero 5", .why = "dense"},
     {.inputs = "u8[131]{scale 0.05, zero 121};u8[131]{scale 0.06, zero 133}", .output_quantization = "scale 0.06, zero 133", .why = "dense"},
+    {.inputs = "f32[1,2,2,3,2,2,3,2];f32[1,2,2,3,2,1,3,1]", .expect = "type f32[1,2,2,3,2,2,3,2]",
+     .why = "eight dimensions, a relative position of one of three"},
+    {.inputs = "i32[2,1,2,1,2,1,2,1];i32[1,2,1,2,1,2,1,2]", .expect = "type i32[2,2,2,2,2,2,2,2]",
+     .why = "eight dimensions that no two of lie as one"},
 };
 PINNACE_CASES(add, kCases)
 }  // namespace pinnace::testing

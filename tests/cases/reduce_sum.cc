@@ -36,6 +36,8 @@ constexpr Case kCases[] = {
     {.inputs = "u8[3,70,2]{scale 0.0371, zero 127};i64{1}", .output_quantization = "scale 0.61, zero 90",
      .why = "quantised, longer rows"},
     {.inputs = "f32[2]{nan,1}", .expect = "f32[1]{nan}", .why = "NaN in a row"},
+    {.inputs = "f32[1,2,9,2,2,3,4];i64{2}", .attributes = "keepdims=0", .expect = "type f32[1,2,2,2,3,4]",
+     .tolerance = {.rel = 1e-6f}, .why = "seven dimensions"},
 };
 PINNACE_CASES(reduce_sum, kCases)
 }  // namespace pinnace::testing

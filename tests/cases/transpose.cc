@@ -17,6 +17,11 @@ constexpr Case kCases[] = {
     {.inputs = "f32[2,3]", .attributes = "perm=[0,0]", .expect = "error named twice", .why = "twice"},
     {.inputs = "f32[2,3]", .attributes = "perm=[0]", .expect = "error must have 2", .why = "length"},
     {.inputs = "f32[2,3]", .attributes = "perm=[0,2]", .expect = "error outside rank", .why = "axis"},
+    {.inputs = "f32[2,3]", .attributes = "perm=[-1,0]", .expect = "error negative dimension", .why = "from the last"},
+    {.inputs = "f32[2,3,1,2,2,3,2,1]", .attributes = "perm=[0,2,4,1,3,5,7,6]", .expect = "type f32[2,1,2,3,2,3,1,2]",
+     .why = "eight dimensions"},
+    {.inputs = "f32[2,2,2,2,2,2,2,2]", .attributes = "perm=[7,6,5,4,3,2,1,0]", .expect = "type f32[2,2,2,2,2,2,2,2]",
+     .why = "eight dimensions, none beside another"},
     {.inputs = "f8e4m3fn[2,3]{1,2,3,4,5,6}", .expect = "f8e4m3fn[3,2]{1,4,2,5,3,6}", .why = "8-bit float"},
 };
 PINNACE_CASES(transpose, kCases)

@@ -34,6 +34,22 @@ inline Six broadcast_strides(const Shape& shape) {
   return strides;
 }
 
+/// Strides of a dense operand along the dimensions of the result that it broadcasts to, of which there may be any
+/// number.
+std::vector<int64_t> strides_in(const Shape& operand, const Shape& result);
+
+/// Dimensions of a result, and the strides of two operands along them.
+struct MergedDims {
+  Six size{1, 1, 1, 1, 1, 1}, a{}, b{};
+  Shape shape() const { return {size.begin(), size.end()}; }
+};
+/// A result of any number of dimensions in six: those of one element are left out, and neighbours that lie as one in
+/// both operands are one. Nothing where more are left.
+std::optional<MergedDims> merge_dims(const Shape& result, const std::vector<int64_t>& a, const std::vector<int64_t>& b);
+
+/// Of output 0 and inputs a and b, which broadcast to it; refuses what does not fit.
+Result<MergedDims> merge_operands(NodeLowering& n, int a, int b);
+
 /// A tensor and how a result's dimensions lie in it.
 struct Operand {
   TensorId tensor = kNoTensor;

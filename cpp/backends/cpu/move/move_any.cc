@@ -28,8 +28,7 @@ Status transpose_run(const KernelNode& node, const KernelContext& context, std::
   const std::span<const int64_t> perm = node.attr_ints("perm");
   int64_t strides[kMostDims];
   for (int d = 0; d < y.rank; ++d) {
-    const int64_t axis = perm.empty() ? y.rank - 1 - d : perm[static_cast<size_t>(d)];
-    strides[d] = x.stride[axis < 0 ? axis + y.rank : axis];
+    strides[d] = x.stride[perm.empty() ? y.rank - 1 - d : perm[static_cast<size_t>(d)]];
   }
   strided_copy(context, loops_of(y, strides), in[0].bytes, out[0].bytes, element_bytes(in[0].dtype()));
   return {};
@@ -171,8 +170,8 @@ Status pad_run(const KernelNode& node, const KernelContext& context, std::span<c
     const int64_t axis = named ? load_index(in[3], i) : i;
     before[axis < 0 ? axis + x.rank : axis] = load_index(in[1], i);
   }
-  const int last = x.rank - 1;
-  const int64_t width = x.rank ? y.size[last] : 1, rows = out[0].elements() / width;
+  const int last = y.rank - 1;
+  const int64_t width = y.rank ? y.size[last] : 1, rows = out[0].elements() / width;
   const int64_t left = x.rank ? before[last] : 0;
   const int64_t first = std::clamp<int64_t>(left, 0, width);
   const int64_t end = std::clamp<int64_t>(left + (x.rank ? x.size[last] : 1), first, width);

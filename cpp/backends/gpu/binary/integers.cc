@@ -44,19 +44,15 @@ void pair_step(NodeLowering& n, KernelId kernel, Function f, const Operand& a, c
          line_groups(count, 64), static_cast<double>(count));
 }
 
-Status check_rank(NodeLowering& n) {
-  return n.out().rank() > 6 ? n.refuse(Rule::kRank, to_string(n.out())) : Status();
-}
-
 /// A comparison of inputs a and b, of whatever type.
 Status compare(NodeLowering& n, Function f, int a, int b) {
-  PINNACE_TRY(check_rank(n));
-  const Operand x = operand(n, a), other = operand(n, b);
+  PINNACE_ASSIGN(const MergedDims dims, merge_operands(n, a, b));
+  const Operand x{n.dense(a), dims.a}, other{n.dense(b), dims.b};
   const TensorId y = n.make_dense();
   if (is_device_float(n.in(0).dtype)) {
-    compare_step(n, f, x, other, n.out().shape, y);
+    compare_step(n, f, x, other, dims.shape(), y);
   } else {
-    int32_step(n, f, x, other, n.out().shape, y);
+    int32_step(n, f, x, other, dims.shape(), y);
   }
   return {};
 }
@@ -96,9 +92,8 @@ void select_step(NodeLowering& n, DType type, const Operand& condition, const Op
 }
 
 Status int32_binary(NodeLowering& n, Function function) {
-  PINNACE_TRY(check_rank(n));
-  const Operand a = operand(n, 0), b = operand(n, 1);
-  int32_step(n, function, a, b, n.out().shape, n.make_dense(), n.out().dtype);
+  PINNACE_ASSIGN(const MergedDims dims, merge_operands(n, 0, 1));
+  int32_step(n, function, {n.dense(0), dims.a}, {n.dense(1), dims.b}, dims.shape(), n.make_dense(), n.out().dtype);
   return {};
 }
 
@@ -178,14 +173,13 @@ Status lower_bit_shift(NodeLowering& n) {
 Status lower_mod(NodeLowering& n) {
   const Function function = n.view().attr_int("fmod") == 1 ? Function::k_fmod : Function::k_mod;
   if (!is_device_float(n.in(0).dtype)) return int32_binary(n, function);
-  PINNACE_TRY(check_rank(n));
-  const Operand a = operand(n, 0), b = operand(n, 1);
-  float_step(n, function, a, b, n.out().shape, n.make_dense());
+  PINNACE_ASSIGN(const MergedDims dims, merge_operands(n, 0, 1));
+  float_step(n, function, {n.dense(0), dims.a}, {n.dense(1), dims.b}, dims.shape(), n.make_dense());
   return {};
 }
 
 Status lower_where(NodeLowering& n) {
-  PINNACE_TRY(check_rank(n));
+  if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
   const Operand condition = operand(n, 0), a = operand(n, 1), b = operand(n, 2);
   select_step(n, n.out().dtype, condition, a, b, n.out().shape, n.make_dense());
   return {};

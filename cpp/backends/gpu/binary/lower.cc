@@ -40,8 +40,9 @@ bool per_channel(const TensorType& other, const TensorType& x) {
 }
 
 Status strided(NodeLowering& n, Function function, const Activation& activation) {
-  const Operand a = operand(n, 0), b = operand(n, 1);
-  float_step(n, function, a, b, n.out().shape, n.make_dense(), epilogue_of(activation));
+  PINNACE_ASSIGN(const MergedDims dims, merge_operands(n, 0, 1));
+  const Operand a{n.dense(0), dims.a}, b{n.dense(1), dims.b};
+  float_step(n, function, a, b, dims.shape(), n.make_dense(), epilogue_of(activation));
   return {};
 }
 
@@ -51,7 +52,7 @@ Status binary(NodeLowering& n, Function function, const Activation& activation =
   }
   PINNACE_TRY(n.require_float(0));
   PINNACE_TRY(n.require_float(1));
-  if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
+  if (n.out().rank() > 6) return strided(n, function, activation);
   const bool whole[2] = {same_sizes(n.in(0), n.out()), same_sizes(n.in(1), n.out())};
   if (whole[0] && whole[1] && n.in(0).rank() == n.in(1).rank() && n.in(0).rank() >= 3 && function == Function::k_add &&
       (n.held_as_nc4hw4(0) || n.held_as_nc4hw4(1)) && add_to_convolution(n, activation)) {

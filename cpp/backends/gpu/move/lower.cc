@@ -1,6 +1,7 @@
 // What only moves elements: views, transposes, slices, concatenation, repetition, gathering.
 #include "backends/gpu/move/params.h"
 #include "backends/gpu/move/region.h"
+#include "ops/element.h"
 
 namespace pinnace::gpu {
 namespace {
@@ -23,6 +24,19 @@ void move_blocks(NodeLowering& n, TensorId x, TensorId y, const ImageShape& from
                           .to_image = to.blocks() * to.pixels,
                           .to = to_block * to.pixels},
          {x, y}, line_groups(count, 64), static_cast<double>(count * 4));
+}
+
+/// All of output 0 from input 0, whose strides along the result's dimensions are these.
+Status move_all(NodeLowering& n, const std::vector<int64_t>& from) {
+  const auto dims = merge_dims(n.out().shape, from, row_major_strides(n.out().shape));
+  if (!dims) return n.refuse(Rule::kRank, str_cat(to_string(n.in(0)), " to ", to_string(n.out())));
+  Region r;
+  r.size = dims->size;
+  r.from_stride = dims->a;
+  r.to_stride = dims->b;
+  const TensorId x = n.dense(0), y = n.make_dense();
+  move_step(n, n.in(0).dtype, x, y, r);
+  return {};
 }
 
 }  // namespace
@@ -77,20 +91,15 @@ Status lower_identity(NodeLowering& n) {
 }
 
 Status lower_transpose(NodeLowering& n) {
-  PINNACE_TRY(check_region_rank(n, 0));
   const Shape& in = n.in(0).shape;
   std::vector<int64_t> perm(n.view().attr_ints("perm").begin(), n.view().attr_ints("perm").end());
   if (perm.empty()) {
     for (size_t i = in.size(); i-- > 0;) perm.push_back(static_cast<int64_t>(i));
   }
-  Region r = whole_region(n.out().shape);
-  const Six strides = dense_strides(in);
-  for (size_t i = 0; i < in.size(); ++i) {
-    r.from_stride[6 - in.size() + i] = strides[6 - in.size() + static_cast<size_t>(perm[i])];
-  }
-  const TensorId x = n.dense(0), y = n.make_dense();
-  move_step(n, n.in(0).dtype, x, y, r);
-  return {};
+  const std::vector<int64_t> strides = row_major_strides(in);
+  std::vector<int64_t> from;
+  for (int64_t axis : perm) from.push_back(strides[static_cast<size_t>(axis)]);
+  return move_all(n, from);
 }
 
 Status lower_concat(NodeLowering& n) {
@@ -193,17 +202,7 @@ Status lower_slice(NodeLowering& n) {
 }
 
 Status lower_expand(NodeLowering& n) {
-  PINNACE_TRY(check_region_rank(n, 0));
-  if (n.out().rank() > 6) return n.refuse(Rule::kRank, to_string(n.out()));
-  Region r = whole_region(n.out().shape);
-  const Six strides = dense_strides(n.in(0).shape);
-  for (size_t i = 0; i < n.in(0).shape.size(); ++i) {
-    const size_t at = 6 - n.in(0).shape.size() + i;
-    r.from_stride[at] = n.in(0).shape[i].size == 1 ? 0 : strides[at];
-  }
-  const TensorId x = n.dense(0), y = n.make_dense();
-  move_step(n, n.in(0).dtype, x, y, r);
-  return {};
+  return move_all(n, strides_in(n.in(0).shape, n.out().shape));
 }
 
 Status lower_constant_of_shape(NodeLowering& n) {
