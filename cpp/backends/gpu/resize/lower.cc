@@ -1,4 +1,5 @@
-// Resize of images by tables of taps, which the reference's coordinate formula gives (ops/resize_map.h).
+// Resize of images by tables of taps, which the reference's coordinate formula gives (ops/resize_map.h), and sampling
+// at places that a tensor holds.
 #include "backends/gpu/resize/params.h"
 #include "backends/gpu/resize/resize.h"
 
@@ -95,6 +96,28 @@ Status lower_resize(NodeLowering& n) {
                       .outside = static_cast<double>(outside)},
          {x, table, y}, {groups_of(out[3].size, 8), groups_of(out[2].size, 8), static_cast<uint32_t>(r.planes)},
          static_cast<double>(r.planes * 4 * out[2].size * out[3].size * taps[0].count * taps[1].count));
+  return {};
+}
+
+/// In 16 bits of storage places have 11 bits as well.
+Status lower_grid_sample(NodeLowering& n) {
+  PINNACE_TRY(n.require_float(0));
+  PINNACE_TRY(n.require_float(1));
+  if (n.in(0).rank() != 4) return n.refuse(Rule::kRank, to_string(n.in(0)));
+  const NodeView& v = n.view();
+  const std::string_view mode = v.attr_string("mode"), padding = v.attr_string("padding_mode");
+  const Shape &x = n.in(0).shape, &y = n.out().shape;
+  const int64_t blocks = image_shape(n.in(0)).blocks(), places = y[2].size * y[3].size;
+  const int64_t count = x[0].size * blocks * places, taps = mode == "nearest" ? 1 : mode == "linear" ? 2 : 4;
+  const TensorId image = n.nc4hw4(0), grid = n.dense(1), made = n.make_nc4hw4();
+  n.step(KernelId::grid_sample,
+         GridSampleConstants{.TAPS = taps,
+                             .PADDING = padding == "zeros"    ? 0
+                                        : padding == "border" ? 1
+                                                              : 2,
+                             .ALIGN = v.attr_int("align_corners")},
+         GridSampleParams{.count = count, .H = x[2].size, .W = x[3].size, .places = places, .blocks = blocks},
+         {image, grid, made}, line_groups(count, 64), static_cast<double>(count * 4 * taps * taps));
   return {};
 }
 
