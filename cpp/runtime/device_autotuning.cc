@@ -415,7 +415,8 @@ std::vector<Placement> Prepared::Data::with_choice(std::vector<Placement> rows) 
   return rows;
 }
 
-Result<std::shared_ptr<const Prepared>> autotune_device(const AutotuneRequest& request, bool before_runs) {
+Result<std::shared_ptr<const Prepared>> autotune_device(const AutotuneRequest& request,
+                                                        [[maybe_unused]] bool before_runs) {
   if (measuring_here) return request.prepare(request.targets, true);
   Sizes sizes;
   PINNACE_ASSIGN(std::vector<Candidate> candidates, candidates_of(request, &sizes));

@@ -239,6 +239,27 @@ struct EitherIndices {
   }
   EitherIndices operator+(int64_t i) const { return {bytes + i * (wide ? 8 : 4), wide}; }
 };
+EitherIndices either_indices(const TensorView& indices) {
+  return {indices.bytes, indices.dtype() == DType::kI64};
+}
+
+/// f(element, join) of a join that computes.
+template <class F>
+void with_reduction(const TensorView& x, Join join, F f) {
+  const auto with = [&](auto element) {
+    switch (join) {
+      case Join::kAdd:
+        return f(element, std::integral_constant<Join, Join::kAdd>{});
+      case Join::kMul:
+        return f(element, std::integral_constant<Join, Join::kMul>{});
+      case Join::kMax:
+        return f(element, std::integral_constant<Join, Join::kMax>{});
+      default:
+        return f(element, std::integral_constant<Join, Join::kMin>{});
+    }
+  };
+  x.dtype() == DType::kF32 ? with(float{}) : with(int64_t{});
+}
 
 /// f(element, indices, join) with T the type that `join` needs: by size alone for none.
 template <class F>
@@ -249,20 +270,8 @@ void with_join(const TensorView& x, const TensorView& indices, Join join, F f) {
       f(element, static_cast<const decltype(index)*>(indices.data<decltype(index)>()), None{});
     });
   }
-  const EitherIndices either{indices.bytes, indices.dtype() == DType::kI64};
-  const auto with = [&](auto element) {
-    switch (join) {
-      case Join::kAdd:
-        return f(element, either, std::integral_constant<Join, Join::kAdd>{});
-      case Join::kMul:
-        return f(element, either, std::integral_constant<Join, Join::kMul>{});
-      case Join::kMax:
-        return f(element, either, std::integral_constant<Join, Join::kMax>{});
-      default:
-        return f(element, either, std::integral_constant<Join, Join::kMin>{});
-    }
-  };
-  x.dtype() == DType::kF32 ? with(float{}) : with(int64_t{});
+  const EitherIndices either = either_indices(indices);
+  with_reduction(x, join, [&](auto element, auto how) { f(element, either, how); });
 }
 
 /// The data, on which updates are written then.
@@ -329,30 +338,45 @@ Status scatter_nd_run(const KernelNode& node, const KernelContext& context, std:
   for (int d = 0; d + 1 < in[1].rank(); ++d) count *= in[1].dim(d);
   PINNACE_ASSIGN(const Join join, scatter_join(node));
   const Tuples tuples{k, x.size, x.stride};
-  Status status;
-  with_join(in[0], in[1], join, [&](auto element, auto indices, auto how) {
-    using T = decltype(element);
-    constexpr Join kJoin = decltype(how)::value;
-    for (int64_t i = 0; i < count && k > 0 && status.ok(); ++i) {
-      if (tuples.place(indices + i * k) < 0) status = tuples.refuse_outside(node, in[1]);
-    }
-    if (!status.ok()) return;
-    copy_all(context, in[0], out[0]);
-    const int64_t width = std::max(kEach / 64, kEach / std::max<int64_t>(1, count));
+  const EitherIndices indices = either_indices(in[1]);
+  for (int64_t i = 0; i < count && k > 0; ++i) {
+    if (tuples.place(indices + i * k) < 0) return tuples.refuse_outside(node, in[1]);
+  }
+  copy_all(context, in[0], out[0]);
+  const int64_t width = std::max(kEach / 64, kEach / std::max<int64_t>(1, count));
+  // f(y, update, n): n elements of the result and of an update.
+  const auto each_update = [&](size_t bytes, auto f) {
     context.parallel((run + width - 1) / width, [&](int64_t t) {
       const int64_t first = t * width, some = std::min(width, run - first);
       for (int64_t i = 0; i < count; ++i) {
-        T* y = out[0].data<T>() + tuples.place(indices + i * k) + first;
-        const T* values = in[2].data<T>() + i * run + first;
-        if (kJoin == Join::kNone && some > 4) {
-          std::memcpy(y, values, static_cast<size_t>(some) * sizeof(T));
-        } else {
-          for (int64_t j = 0; j < some; ++j) y[j] = joined<T, kJoin>(y[j], values[j]);
-        }
+        const int64_t to = tuples.place(indices + i * k) + first, from = i * run + first;
+        f(out[0].bytes + static_cast<size_t>(to) * bytes, in[2].bytes + static_cast<size_t>(from) * bytes, some);
       }
     });
+  };
+  if (join == Join::kNone) {
+    const size_t bytes = element_bytes(in[0].dtype());
+    each_update(bytes, [&](std::byte* y, const std::byte* update, int64_t n) {
+      const size_t all = static_cast<size_t>(n) * bytes;
+      if (all == 4) {  // single elements, without a call for each
+        std::memcpy(y, update, 4);
+      } else if (all == 8) {
+        std::memcpy(y, update, 8);
+      } else {
+        std::memcpy(y, update, all);
+      }
+    });
+    return {};
+  }
+  with_reduction(in[0], join, [&](auto element, auto how) {
+    using T = decltype(element);
+    each_update(sizeof(T), [](std::byte* y, const std::byte* update, int64_t n) {
+      T* to = reinterpret_cast<T*>(y);
+      const T* from = reinterpret_cast<const T*>(update);
+      for (int64_t j = 0; j < n; ++j) to[j] = joined<T, decltype(how)::value>(to[j], from[j]);
+    });
   });
-  return status;
+  return {};
 }
 
 }  // namespace
