@@ -486,7 +486,10 @@ Status Builder::bind_outputs(Scope& scope) {
         id = made[0];
       }
     } else {
-      session.note(str_cat("output ", i, " is not a tensor and is left out"));
+      const std::string which = leaves[i].empty() ? str_cat(i) : str_cat("'", leaves[i], "'");
+      if (out.argument.kind != ArgumentKind::kNone) {
+        session.note(str_cat("output ", which, " is not a tensor and is left out"));
+      }
       continue;
     }
     const std::string wanted = name;
