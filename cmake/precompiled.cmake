@@ -1,4 +1,4 @@
-# Headers that nearly every source of a target reads, parsed once for all of them: four tenths of the time that those
+# Headers that nearly every source of a target reads, parsed once for all of them: a third of the time that those
 # sources take to compile (docs/building.md). Each source includes what it names all the same: clang-tidy reads it without
 # them (scripts/lint.sh). -DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON builds without.
 
