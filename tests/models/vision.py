@@ -1,5 +1,5 @@
-"""Vision networks by name, with random weights: all of torchvision's that classify, segment, look at films or at
-motion, and one of each family of timm. make("timm convit") gives (module, its inputs in order).
+"""Vision networks by name, with random weights: all of torchvision's for images, segmentation, video
+and optical flow, and one of each family of timm. make("timm convit") gives (module, its inputs in order).
 
 Images are as small as a network takes, and where a family is one block repeated, timm's network has few of them;
 nothing else is other than by default. What a fresh network leaves without effect is given one: parameters that are all
@@ -21,7 +21,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 
 tv = torchvision_ops.torchvision.models
 
-FILMS = {"mvit_v1_b": (16, 224), "mvit_v2_s": (16, 224), "s3d": (16, 224)}
+VIDEOS = {"mvit_v1_b": (16, 224), "mvit_v2_s": (16, 224), "s3d": (16, 224)}
 FRAMES = 8
 # As (height and width, options) where they are not (64, {}).
 TORCHVISION: dict[str, tuple[int, dict[str, Any]]] = {
@@ -166,10 +166,10 @@ def inputs(name: str, batch: int, seed: int) -> tuple[Tensor, ...]:
     if library == "timm":
         return (zoo.images(batch, TIMM[network].size, seed),)
     if network in tv.list_models(module=tv.video):
-        frames, size = FILMS.get(network, (FRAMES, 64))
+        frames, size = VIDEOS.get(network, (FRAMES, 64))
         return (zoo.images(batch * frames, size, seed).view(batch, frames, 3, size, size).transpose(1, 2).contiguous(),)
     size, _ = TORCHVISION.get(network, (64, {}))
-    if network in tv.list_models(module=tv.optical_flow):  # what is seen, and the same moved to the left and down
+    if network in tv.list_models(module=tv.optical_flow):  # an image, and the same moved to the left and down
         first = zoo.images(batch, size + 4, seed).clamp(-2.5, 2.5) / 2.5
         return first[..., 4:, :-4].contiguous(), first[..., :-4, 4:].contiguous()
     return (zoo.images(batch, size, seed),)

@@ -26,14 +26,15 @@ void move_blocks(NodeLowering& n, TensorId x, TensorId y, const ImageShape& from
          {x, y}, line_groups(count, 64), static_cast<double>(count * 4));
 }
 
-/// All of output 0 from input 0, whose strides along the result's dimensions are these.
-Status move_all(NodeLowering& n, const std::vector<int64_t>& from) {
-  const auto dims = merge_dims(n.out().shape, from, row_major_strides(n.out().shape));
-  if (!dims) return n.refuse(Rule::kRank, str_cat(to_string(n.in(0)), " to ", to_string(n.out())));
+/// All of output 0 from input 0. dims: the result's dimensions, or parts that these are divided into; from: input 0's
+/// strides along them.
+Status move_all(NodeLowering& n, const Shape& dims, const std::vector<int64_t>& from) {
+  const auto merged = merge_dims(dims, from, row_major_strides(dims));
+  if (!merged) return n.refuse(Rule::kRank, str_cat(to_string(n.in(0)), " to ", to_string(n.out())));
   Region r;
-  r.size = dims->size;
-  r.from_stride = dims->a;
-  r.to_stride = dims->b;
+  r.size = merged->size;
+  r.from_stride = merged->a;
+  r.to_stride = merged->b;
   const TensorId x = n.dense(0), y = n.make_dense();
   move_step(n, n.in(0).dtype, x, y, r);
   return {};
@@ -99,7 +100,7 @@ Status lower_transpose(NodeLowering& n) {
   const std::vector<int64_t> strides = row_major_strides(in);
   std::vector<int64_t> from;
   for (int64_t axis : perm) from.push_back(strides[static_cast<size_t>(axis)]);
-  return move_all(n, from);
+  return move_all(n, n.out().shape, from);
 }
 
 Status lower_concat(NodeLowering& n) {
@@ -202,7 +203,7 @@ Status lower_slice(NodeLowering& n) {
 }
 
 Status lower_expand(NodeLowering& n) {
-  return move_all(n, strides_in(n.in(0).shape, n.out().shape));
+  return move_all(n, n.out().shape, strides_in(n.in(0).shape, n.out().shape));
 }
 
 Status lower_constant_of_shape(NodeLowering& n) {
@@ -212,41 +213,19 @@ Status lower_constant_of_shape(NodeLowering& n) {
   return {};
 }
 
-/// Every axis as [repeat, size], of which x has strides for the size only; neighbours that lie as one are one.
+/// Every axis as [repeat, size], of which x has strides for the size only.
 Status lower_tile(NodeLowering& n) {
-  PINNACE_TRY(check_region_rank(n, 0));
   const Shape &in = n.in(0).shape, &out = n.out().shape;
-  const Six x_strides = dense_strides(in), y_strides = dense_strides(out);
-  struct Part {
-    int64_t size, from, to;
-  };
-  std::vector<Part> parts;
-  const auto add = [&](const Part& p) {
-    if (p.size == 1) return;
-    if (!parts.empty() && parts.back().from == p.size * p.from && parts.back().to == p.size * p.to) {
-      parts.back() = {parts.back().size * p.size, p.from, p.to};
-    } else {
-      parts.push_back(p);
-    }
-  };
+  const std::vector<int64_t> strides = row_major_strides(in);
+  Shape dims;
+  std::vector<int64_t> from;
   for (size_t d = 0; d < in.size(); ++d) {
-    const size_t at = 6 - in.size() + d;
     const int64_t size = in[d].size;
     if (size == 0) return n.refuse(Rule::kAttribute, to_string(n.in(0)));
-    add({out[d].size / size, 0, size * y_strides[at]});
-    add({size, x_strides[at], y_strides[at]});
+    dims.insert(dims.end(), {Dim(out[d].size / size), Dim(size)});
+    from.insert(from.end(), {0, strides[d]});
   }
-  if (parts.size() > 6) return n.refuse(Rule::kRank, str_cat(to_string(n.in(0)), " to ", to_string(n.out())));
-  Region r;
-  for (size_t i = 0; i < parts.size(); ++i) {
-    const size_t at = 6 - parts.size() + i;
-    r.size[at] = parts[i].size;
-    r.from_stride[at] = parts[i].from;
-    r.to_stride[at] = parts[i].to;
-  }
-  const TensorId x = n.dense(0), y = n.make_dense();
-  move_step(n, n.in(0).dtype, x, y, r);
-  return {};
+  return move_all(n, dims, from);
 }
 
 /// [N, C, H, W] to [N, C / b / b, H * b, W * b], as one transpose of six dimensions.

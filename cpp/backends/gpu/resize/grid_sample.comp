@@ -1,7 +1,7 @@
 #version 450
-// An NC4HW4 buffer of images [N, C, H, W] sampled at places (x, y) of a dense tensor [N, places, 2], where -1 and 1 are the
-// outer edges of the first and last pixel (ALIGN 1: their centres); one vec4 per invocation. TAPS of a direction: 1 nearest,
-// 2 linear, 4 cubic.
+// An NC4HW4 buffer of images [N, C, H, W] sampled at places (x, y) of a dense tensor [N, places, 2], where -1 and 1 are
+// the outer edges of the first and last pixel (ALIGN 1: their centres); one vec4 per invocation. TAPS of a direction:
+// 1 nearest, 2 linear, 4 cubic. Places and weights as ops/grid_sample_taps.h has them, in float32.
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "params.inc"

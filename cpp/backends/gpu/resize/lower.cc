@@ -5,6 +5,8 @@
 
 #include <cmath>
 
+#include "ops/grid_sample_taps.h"
+
 namespace pinnace::gpu {
 namespace {
 
@@ -104,18 +106,13 @@ Status lower_grid_sample(NodeLowering& n) {
   PINNACE_TRY(n.require_float(0));
   PINNACE_TRY(n.require_float(1));
   if (n.in(0).rank() != 4) return n.refuse(Rule::kRank, to_string(n.in(0)));
-  const NodeView& v = n.view();
-  const std::string_view mode = v.attr_string("mode"), padding = v.attr_string("padding_mode");
+  PINNACE_ASSIGN(const GridSpec spec, grid_sample_spec(n.view()));
   const Shape &x = n.in(0).shape, &y = n.out().shape;
   const int64_t blocks = image_shape(n.in(0)).blocks(), places = y[2].size * y[3].size;
-  const int64_t count = x[0].size * blocks * places, taps = mode == "nearest" ? 1 : mode == "linear" ? 2 : 4;
+  const int64_t count = x[0].size * blocks * places, taps = spec.taps();
   const TensorId image = n.nc4hw4(0), grid = n.dense(1), made = n.make_nc4hw4();
   n.step(KernelId::grid_sample,
-         GridSampleConstants{.TAPS = taps,
-                             .PADDING = padding == "zeros"    ? 0
-                                        : padding == "border" ? 1
-                                                              : 2,
-                             .ALIGN = v.attr_int("align_corners")},
+         GridSampleConstants{.TAPS = taps, .PADDING = static_cast<int64_t>(spec.padding), .ALIGN = spec.align},
          GridSampleParams{.count = count, .H = x[2].size, .W = x[3].size, .places = places, .blocks = blocks},
          {image, grid, made}, line_groups(count, 64), static_cast<double>(count * 4 * taps * taps));
   return {};

@@ -109,7 +109,6 @@ void map_adaptive_avg_pool(Call& c) {
   c.output(unbatched(c, y, b));
 }
 
-// To one cell, or into equal cells: any other division has no pool that does it.
 constexpr Mapping kMappings[] = {
     {"aten._adaptive_avg_pool2d", map_adaptive_avg_pool, "2"},
     {"aten._adaptive_avg_pool3d", map_adaptive_avg_pool, "3"},
