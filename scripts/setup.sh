@@ -10,7 +10,7 @@ cd "$(dirname "${BASH_SOURCE[0]}")/.."
 # this one is not; Mesa's software Vulkan for GPUs that it does not have. clang
 # compiles Metal's kernels for softmetal and, with libFuzzer of its runtime, the fuzz targets; gobjc++ the Metal driver for
 # its test. The JDK and JUnit are for the Java package and its tests, ARM64's compiler for those of the Android package;
-# espeak-ng speaks for what suppresses noise.
+# espeak-ng speaks for what suppresses noise; Chromium shows the pages of reports.
 packages=(
   build-essential cmake ninja-build ccache pkg-config git
   protobuf-compiler libprotobuf-dev flatbuffers-compiler libflatbuffers-dev
@@ -22,6 +22,7 @@ packages=(
   clang-format-19 clang-tidy-19
   openjdk-17-jdk-headless junit4 gcc-aarch64-linux-gnu
   espeak-ng
+  chromium
 )
 
 install_debian_packages() {
