@@ -13,30 +13,20 @@ namespace py = pybind11;
 
 namespace pinnace::bindings {
 namespace {
-/// What `run` makes of the arrays, called without the GIL.
-template <class Run>
-Arrays run_once(const py::sequence& arrays, const Run& run) {
+Arrays run_text(const std::string& text, const py::sequence& arrays) {
   std::vector<BorrowedArray> borrowed;
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < arrays.size(); ++i) {
     borrowed.push_back(borrow_array(arrays[i], "input " + std::to_string(i)));
     inputs.push_back(borrowed.back().tensor);
   }
-  const auto without_gil = [&] {
+  const auto run = [&] {
     const WithoutGil release;
-    return run(inputs);
+    return run_graph_text(text, inputs);
   };
   Arrays results;
-  for (const OwnedTensor& output : check(without_gil())) results.append(array_of(output.type, output.bytes));
+  for (const OwnedTensor& output : check(run())) results.append(array_of(output.type, output.bytes));
   return results;
-}
-
-Arrays run_text(const std::string& text, const py::sequence& arrays) {
-  return run_once(arrays, [&](std::span<const Tensor> inputs) { return run_graph_text(text, inputs); });
-}
-
-Arrays run_onnx(const std::string& path, const py::sequence& arrays) {
-  return run_once(arrays, [&](std::span<const Tensor> inputs) { return run_onnx_reference(path, inputs); });
 }
 
 py::typing::List<Arrays> run_model(const std::string& path, const py::sequence& steps) {
@@ -70,8 +60,6 @@ void add_testing(py::module_& module) {
              "inputs: arrays in the order of the graph's inputs. Returns a list of arrays. Slow: for tests and "
              "documentation.\n"
              "InvalidArgument: the text does not parse, or types do not fit.");
-  module.def("run_onnx_reference", run_onnx, py::arg("path"), py::arg("inputs"),
-             "Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.");
   module.def(
       "run_model_reference", run_model, py::arg("path"), py::arg("steps"),
       "Imports a .pt2 or ONNX model, or opens a .pnc, and runs it by reference code once per step, a list of arrays in "
@@ -79,9 +67,6 @@ void add_testing(py::module_& module) {
   module.def(
       "import_model_text", [](const std::string& path) { return check(import_model_text(path)); }, py::arg("path"),
       "Imports a .pt2 or ONNX model and gives its graph's text form. For tests.");
-  module.def(
-      "import_onnx_text", [](const std::string& path) { return check(import_onnx_text(path)); }, py::arg("path"),
-      "Imports an ONNX model and gives its graph's text form. For tests.");
 }
 
 }  // namespace pinnace::bindings

@@ -128,13 +128,6 @@ Result<std::vector<OwnedTensor>> run_graph_text(std::string_view text, std::span
   });
 }
 
-Result<std::string> import_onnx_text(const std::string& path) {
-  return at_border([&]() -> Result<std::string> {
-    PINNACE_ASSIGN(const Imported imported, import_onnx(path, {}));
-    return print(imported.graph, 64);
-  });
-}
-
 Result<std::string> import_model_text(const std::string& path) {
   return at_border([&]() -> Result<std::string> {
     PINNACE_ASSIGN(const Imported imported, import_any(path));
@@ -151,15 +144,6 @@ Result<std::vector<std::vector<OwnedTensor>>> run_model_reference(const std::str
     }
     PINNACE_ASSIGN(const Imported imported, import_any(path));
     return run_steps(imported.graph, steps);
-  });
-}
-
-Result<std::vector<OwnedTensor>> run_onnx_reference(const std::string& path, std::span<const Tensor> inputs) {
-  return at_border([&]() -> Result<std::vector<OwnedTensor>> {
-    PINNACE_ASSIGN(const Imported imported, import_onnx(path, {}));
-    const std::vector<Tensor> step(inputs.begin(), inputs.end());
-    PINNACE_ASSIGN(std::vector<std::vector<OwnedTensor>> outputs, run_steps(imported.graph, {&step, 1}));
-    return std::move(outputs[0]);
   });
 }
 

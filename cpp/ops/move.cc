@@ -15,35 +15,54 @@ size_t dense_dimension(size_t rank, const Shape& shape, std::span<const int64_t>
   return found;
 }
 
+constexpr int64_t kSquare = 16;  // elements along a side
+
+/// Elements of a square, at most kSquare along either side: rows of `y` from columns of `x`.
+template <size_t kBytes>
+void copy_square(const std::byte* x, int64_t x_column, std::byte* y, int64_t y_row, int64_t height, int64_t breadth) {
+  constexpr auto kWidth = static_cast<int64_t>(kBytes);
+  const auto copy = [&](int64_t rows, int64_t columns) {
+    for (int64_t i = 0; i < rows; ++i) {
+      for (int64_t j = 0; j < columns; ++j) {
+        std::memcpy(y + (i * y_row + j) * kWidth, x + (i + j * x_column) * kWidth, kBytes);
+      }
+    }
+  };
+  if (height == kSquare && breadth == kSquare) {
+    copy(kSquare, kSquare);  // unrolled
+  } else {
+    copy(height, breadth);
+  }
+}
+
 /// copy_strided where `from` is dense along dimension `along` and `to` along the last one of `rank`: in squares, so
 /// that every line of memory that is fetched is used whole. 340 MB of weights take a sixth of the time of rows.
 void copy_squares(const Threads& threads, Shape shape, size_t along, const std::byte* from,
                   std::vector<int64_t> from_strides, std::byte* to, std::vector<int64_t> to_strides, size_t bytes) {
-  constexpr int64_t kSide = 16;
   const size_t last = shape.size() - 1;
   const int64_t rows = shape[along].size, columns = shape[last].size;
   const int64_t from_column = from_strides[last], to_row = to_strides[along];
   std::vector<int64_t> row(shape.size()), column(shape.size());
   for (const size_t d : {along, last}) {
-    shape[d] = (shape[d].size + kSide - 1) / kSide;
-    from_strides[d] *= kSide;
-    to_strides[d] *= kSide;
-    (d == along ? row : column)[d] = kSide;
+    shape[d] = (shape[d].size + kSquare - 1) / kSquare;
+    from_strides[d] *= kSquare;
+    to_strides[d] *= kSquare;
+    (d == along ? row : column)[d] = kSquare;
   }
   StridedLoop squares(shape);
   squares.add_strides(std::move(from_strides));
   squares.add_strides(std::move(to_strides));
   squares.add_strides(std::move(row));
   squares.add_strides(std::move(column));
+  const auto copy = bytes == 1   ? copy_square<1>
+                    : bytes == 2 ? copy_square<2>
+                    : bytes == 4 ? copy_square<4>
+                                 : copy_square<8>;
   const auto width = static_cast<ptrdiff_t>(bytes);
-  threads.ranges(squares.size(), copy_nanoseconds(kSide * kSide, bytes), [&](int64_t first, int64_t end) {
+  threads.ranges(squares.size(), copy_nanoseconds(kSquare * kSquare, bytes), [&](int64_t first, int64_t end) {
     squares.run(first, end, [&](int64_t, const int64_t* at) {
-      const int64_t height = std::min(kSide, rows - at[2]), breadth = std::min(kSide, columns - at[3]);
-      for (int64_t i = 0; i < height; ++i) {
-        const std::byte* x = from + (at[0] + i) * width;
-        std::byte* y = to + (at[1] + i * to_row) * width;
-        for (int64_t j = 0; j < breadth; ++j) copy_element(y + j * width, x + j * from_column * width, bytes);
-      }
+      const int64_t height = std::min(kSquare, rows - at[2]), breadth = std::min(kSquare, columns - at[3]);
+      copy(from + at[0] * width, from_column, to + at[1] * width, to_row, height, breadth);
     });
   });
 }

@@ -41,7 +41,6 @@ __all__: list[str] = [
     "diff",
     "dtypes",
     "import_model_text",
-    "import_onnx_text",
     "log",
     "log_to_stderr",
     "observe",
@@ -49,7 +48,6 @@ __all__: list[str] = [
     "passes",
     "run_graph_text",
     "run_model_reference",
-    "run_onnx_reference",
     "run_report",
     "set_log_level",
     "wait_for_pack_cache",
@@ -608,11 +606,6 @@ def import_model_text(path: str) -> str:
     Imports a .pt2 or ONNX model and gives its graph's text form. For tests.
     """
 
-def import_onnx_text(path: str) -> str:
-    """
-    Imports an ONNX model and gives its graph's text form. For tests.
-    """
-
 def log(level: str, text: str) -> None:
     """
     A message of the package's own.
@@ -665,13 +658,6 @@ def run_model_reference(
 ) -> list[list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]]:
     """
     Imports a .pt2 or ONNX model, or opens a .pnc, and runs it by reference code once per step, a list of arrays in the order of its inputs; states are kept from step to step. Returns one list of arrays per step. For tests.
-    """
-
-def run_onnx_reference(
-    path: str, inputs: collections.abc.Sequence[typing.Any]
-) -> list[numpy.ndarray[typing.Any, numpy.dtype[typing.Any]]]:
-    """
-    Imports an ONNX model and runs it by reference code on arrays in the order of its inputs. For tests.
     """
 
 def run_report(

@@ -201,6 +201,13 @@ class Model:
 
     def _with_picture(self, name: str, how: Preprocessing) -> Model:
         old = self.inputs
+        pictures = {picture for stage in self._stages for picture in stage.how.input_names}
+        meant = [name] if name else [n for n, spec in old.items() if len(spec.shape) in (3, 4)]
+        if len(meant) == 1 and meant[0] in pictures:
+            raise _core.InvalidArgument(
+                f"preprocessed(): input {meant[0]!r} is the picture of an earlier preprocessed(); one description has "
+                "all that is done to a picture"
+            )
         core = self._core.preprocessed(core_fields(how), name)
         new = specs_from(core.inputs, core.symbols)
         place = next(i for i, known in enumerate(new) if known == how.input_names[0])

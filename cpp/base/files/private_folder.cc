@@ -84,7 +84,11 @@ Result<std::vector<PrivateFolder::Entry>> PrivateFolder::list() const {
   if (!open) return file_error("list the folder", path_, errno);
   static_cast<void>(again.release());  // closedir() closes it
   std::vector<Entry> entries;
-  while (const dirent* entry = ::readdir(open.get())) {
+  for (;;) {
+    errno = 0;  // which alone tells the end from an error
+    const dirent* entry = ::readdir(open.get());
+    if (!entry && errno) return file_error("list the folder", path_, errno);
+    if (!entry) break;
     struct stat about;
     if (::fstatat(descriptor_.get(), entry->d_name, &about, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(about.st_mode)) {
       continue;  // gone meanwhile, or none of ours

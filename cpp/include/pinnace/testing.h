@@ -35,14 +35,5 @@ Result<std::string> import_model_text(const std::string& path);
 Result<std::vector<std::vector<OwnedTensor>>> run_model_reference(const std::string& path,
                                                                   std::span<const std::vector<Tensor>> steps);
 
-/// Imports an ONNX model and gives the graph's text form, constants over 64 bytes as a hash. Errors as Model::load.
-Result<std::string> import_onnx_text(const std::string& path);
-
-/// Imports an ONNX model and runs it by reference code, as it was imported.
-///
-/// inputs   in the order of the model's inputs without initialisers; dense. Checked against the declared types.
-/// Returns  the outputs in order. Errors as Model::load and, for inputs that do not fit, kInvalidArgument.
-Result<std::vector<OwnedTensor>> run_onnx_reference(const std::string& path, std::span<const Tensor> inputs);
-
 }  // namespace pinnace
 #pragma GCC visibility pop

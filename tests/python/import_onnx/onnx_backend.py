@@ -176,7 +176,7 @@ def run_case(kind: str, name: str) -> Outcome:
                 if any(array is None for array in arrays + expected):
                     return Outcome(kind, name, "refused", first, "the case's data are not all tensors of numbers")
                 atol = max(case.atol, ABSOLUTE_TOLERANCE.get(name, 0))
-                ways = {"reference": _core.run_onnx_reference(str(path), arrays)}
+                ways = {"reference": _core.run_model_reference(str(path), [arrays])[0]}
                 began = time.process_time()
                 ways["session"] = _run(program, arrays)
                 seconds = max(seconds, time.process_time() - began)

@@ -61,7 +61,7 @@ def check_form(op: str, version: int, folder: pathlib.Path) -> int:
         oracle, want = expected(onnx_forms.model_of(op, version, sample, older) if older else model, feeds)
         program = pn.load(path).build(verify=False)
         ways = {
-            "reference code": _core.run_onnx_reference(str(path), list(feeds.values())),
+            "reference code": _core.run_model_reference(str(path), [list(feeds.values())])[0],
             "session": list(pn.Session(program).run(feeds).values()),
         }
         for way, got in ways.items():

@@ -241,7 +241,8 @@ def test_sequence(name: str, tmp_path: pathlib.Path) -> None:
     expected = _expected(model)
     feeds = _feeds(path)
     program = pn.load(path).build(verify=False)
-    for got in (_core.run_onnx_reference(str(path), list(feeds.values()))[0], pn.Session(program).run(feeds)["out"]):
+    ((reference,),) = _core.run_model_reference(str(path), [list(feeds.values())])
+    for got in (reference, pn.Session(program).run(feeds)["out"]):
         assert got.shape == expected.shape
         assert got.dtype == expected.dtype
         assert_agree(got, expected)

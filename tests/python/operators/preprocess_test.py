@@ -554,3 +554,10 @@ def test_what_is_no_description() -> None:
         pn.preprocess(input="nv21").run(np.zeros((4, 4), np.uint8))
     with pytest.raises(pn.InvalidArgument, match="a picture is uint8, is float32"):
         pn.preprocess().run(np.zeros((1, 4, 4, 3), np.float32))
+
+
+def test_a_picture_is_described_once() -> None:
+    model = identity(1, 3, 8, 8).preprocessed(pn.preprocess(mean=MEAN, std=STD))
+    for again in (pn.preprocess(input_layout="nchw"), {"image": pn.preprocess()}):
+        with pytest.raises(pn.InvalidArgument, match=r"input 'image' is the picture of an earlier preprocessed\(\)"):
+            model.preprocessed(again)

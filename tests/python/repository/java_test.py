@@ -280,6 +280,24 @@ def test_pytorch_mobile(jar: Path, folder: Path, models: Path) -> None:
     assert junit(folder, "org.pytorch.WithoutAndroidTest") == 1
 
 
+def test_every_public_member_of_pytorch_mobile_is_there(jar: Path) -> None:
+    recorded = (ROOT / "java/pytorch/pytorch_mobile_api.txt").read_text().replace("# ", "#").splitlines()
+    wanted: dict[str, list[str]] = {}
+    for line in (line for line in recorded if line and not line.startswith("#")):
+        if re.fullmatch(r"[a-z]+(\.\w+)+", line):
+            wanted[line] = members = []
+        else:
+            members.append(line)
+    assert len(wanted) == 10
+    assert sum(map(len, wanted.values())) > 100
+    for name, members in wanted.items():
+        shown = call("javap", "-public", "-cp", os.pathsep.join(map(str, (PYTORCH, JAR, ANDROID))), name)
+        shown = re.sub(r"\b(?:[a-z]\w*\.)+(?=[A-Z])", "", shown).replace("...", "[]")
+        there = {re.sub(r"^public | ?\bsynchronized | ?\bfinal |;$", "", line.strip()) for line in shown.splitlines()}
+        there |= {line.split()[-1] for line in there if "(" not in line and " " in line}  # fields by their names
+        assert not [m for m in members if m not in there], name
+
+
 def test_an_application_of_pytorch_mobile_runs_unchanged(
     jar: Path, models: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

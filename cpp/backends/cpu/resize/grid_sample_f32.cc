@@ -1,11 +1,13 @@
-// grid_sample of images in float32, over NHWC-packed tensors, where a place is a weighted sum of pixels by the loops of
-// resize, and over dense planes, where the pixels and weights of some places serve all channels. Places and weights are
-// the operator's own, so that all pick the same. ARM64, whose library has to stay small, runs the reference code.
+// grid_sample of images in float32, over NHWC-packed tensors, where a sample is a weighted sum of pixels by the loops
+// of resize, and over dense planes, where the pixels and weights of some samples serve all channels. They are found a
+// register of samples at a time, for padding by reflection by the operator's own code. ARM64, whose library has to stay
+// small, runs the reference code.
 #if defined(__x86_64__)
 #include "ops/grid_sample_taps.h"
 
 #include "backends/cpu/kernel.h"
 #include "backends/cpu/pace.h"
+#include "backends/cpu/resize/grid_sample_f32.h"
 #include "backends/cpu/resize/resize_f32.h"
 
 namespace pinnace::cpu {
@@ -17,27 +19,56 @@ bool takes(const KernelNode& node) {
          grid_sample_spec(node).ok();
 }
 
-/// The pixels that a sample is made of, and their weights; none for one that is outside.
-struct Pixels {
-  static constexpr int kMost = 16;
-  int32_t count;
-  int32_t index[kMost];
-  float weight[kMost];
+/// The loops of an instruction set; those of resize add up pixels of many channels.
+struct Loops {
+  const GridSampleF32Kernels& grid;
+  const ResizeF32Kernels& resize;
+};
 
-  /// place: x and y. row, pixel: how far apart rows and pixels are.
-  void find(const GridSpec& spec, const float* place, int64_t height, int64_t width, int64_t row, int64_t pixel) {
-    count = 0;
-    const GridTaps across = grid_taps(spec, place[0], width), down = grid_taps(spec, place[1], height);
-    for (int r = 0; r < down.count; ++r) {
-      for (int c = 0; c < across.count; ++c) {
-        const double w = down.weight[r] * across.weight[c];
-        if (w == 0) continue;  // infinities beside the sample do not count
-        index[count] = static_cast<int32_t>(down.index[r] * row + across.index[c] * pixel);
-        weight[count++] = static_cast<float>(w);
+/// Finds the pixels of samples, some at a time.
+class Places {
+ public:
+  /// image.row and image.pixel: how far apart rows and pixels are, in any unit.
+  Places(const Loops& loops, const GridSpec& spec, GridImage image) : loops_(loops), spec_(spec), image_(image) {
+    image_.align = spec.align;
+    image_.border = spec.padding == GridPadding::kBorder;
+    together_ = spec.padding != GridPadding::kReflection && std::max(image.height, image.width) <= GridImage::kMostSide;
+    if (!together_) pixels = {};  // what no sample has is the first pixel
+  }
+
+  GridPixels pixels;
+  /// Of a sample, most with a weight.
+  int taps() const { return spec_.taps() * spec_.taps(); }
+
+  /// grid: x and y of each sample. count: at most GridPixels::kPlaces.
+  void find(const float* grid, int64_t count) {
+    if (together_) return loops_.grid.pixels[static_cast<size_t>(spec_.mode)](image_, grid, count, pixels);
+    for (int64_t i = 0; i < count; ++i) {
+      const GridTaps across = grid_taps(spec_, grid[2 * i], image_.width);
+      const GridTaps down = grid_taps(spec_, grid[2 * i + 1], image_.height);
+      for (int k = 0; k < taps(); ++k) {
+        const int r = k / spec_.taps(), c = k % spec_.taps();
+        pixels.index[k][i] = static_cast<int32_t>(down.index[r] * image_.row + across.index[c] * image_.pixel);
+        pixels.weight[k][i] = static_cast<float>(down.weight[r] * across.weight[c]);
       }
     }
   }
+
+ private:
+  const Loops& loops_;
+  const GridSpec& spec_;
+  GridImage image_;
+  bool together_;  // a register of samples at a time
 };
+
+GridImage image_of(int64_t height, int64_t width, int64_t row, int64_t pixel) {
+  return {static_cast<int32_t>(height),
+          static_cast<int32_t>(width),
+          static_cast<int32_t>(row),
+          static_cast<int32_t>(pixel),
+          false,
+          false};
+}
 
 /// f(image, first, last): places of an image, about 16,384 elements of the result at a time.
 template <class F>
@@ -49,71 +80,79 @@ void each_part(const KernelContext& context, int64_t images, int64_t places, int
   });
 }
 
-template <const ResizeF32Kernels& loops>
+template <const Loops& loops>
 Status nhwc_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
   PINNACE_ASSIGN(const GridSpec spec, grid_sample_spec(node));
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
-  const int64_t channels = std::min(x.pitch, y.pitch), places = y.size.h * y.size.w;
-  each_part(context, y.size.n, places, channels, [&](int64_t n, int64_t first, int64_t last) {
-    const float *from = x.at + n * x.step, *place = in[1].data<float>() + 2 * n * places;
-    Pixels pixels;
-    Pace pace(channels * spec.taps() * spec.taps());
+  const int64_t channels = std::min(x.pitch, y.pitch), samples = y.size.h * y.size.w;
+  each_part(context, y.size.n, samples, channels, [&](int64_t n, int64_t first, int64_t last) {
+    const float *from = x.at + n * x.step, *grid = in[1].data<float>() + 2 * n * samples;
+    Places places(loops, spec, image_of(x.size.h, x.size.w, x.row, x.pitch));
+    Pace pace(channels * places.taps());
     for (int64_t p = first; p < last && !pace.stops(); ++p) {
+      const int64_t i = (p - first) % GridPixels::kPlaces;
+      if (i == 0) places.find(grid + 2 * p, std::min(GridPixels::kPlaces, last - p));
+      int32_t index[GridPixels::kMost], start[2] = {0, 0};
+      float weight[GridPixels::kMost];
+      for (int k = 0; k < places.taps(); ++k) {
+        if (places.pixels.weight[k][i] == 0) continue;
+        index[start[1]] = places.pixels.index[k][i];
+        weight[start[1]++] = places.pixels.weight[k][i];
+      }
       float* to = y.at + n * y.step + p / y.size.w * y.row + p % y.size.w * y.pitch;
-      pixels.find(spec, place + 2 * p, x.size.h, x.size.w, x.row, x.pitch);
-      if (pixels.count == 0) {
+      if (start[1] == 0) {
         std::fill_n(to, channels, 0.0f);
         continue;
       }
-      const int32_t start[2] = {0, pixels.count};
-      loops.across({start, pixels.index, pixels.weight}, 0, from, 1, to, channels);
+      loops.resize.across({start, index, weight}, 0, from, 1, to, channels);
     }
   });
   return {};
 }
 
-/// Places whose pixels are found before the channels are gone through.
-constexpr int64_t kTogether = 64;
-
+template <const Loops& loops>
 Status dense_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                  std::span<const TensorView> out) {
   PINNACE_ASSIGN(const GridSpec spec, grid_sample_spec(node));
   const int64_t channels = in[0].dim(1), height = in[0].dim(2), width = in[0].dim(3), plane = height * width;
-  const int64_t places = out[0].dim(2) * out[0].dim(3);
-  if (places == 0) return {};
-  each_part(context, in[0].dim(0), places, channels, [&](int64_t n, int64_t first, int64_t last) {
-    const float *image = in[0].data<float>() + n * channels * plane, *place = in[1].data<float>() + 2 * n * places;
-    Pixels pixels[kTogether];
-    Pace pace(kTogether * channels * spec.taps() * spec.taps());
-    for (int64_t p = first; p < last && !pace.stops(); p += kTogether) {
-      const int64_t count = std::min(kTogether, last - p);
-      for (int64_t i = 0; i < count; ++i) pixels[i].find(spec, place + 2 * (p + i), height, width, width, 1);
-      const float* from = image;
-      float* to = out[0].data<float>() + n * channels * places + p;
-      for (int64_t c = 0; c < channels; ++c, from += plane, to += places) {
-        for (int64_t i = 0; i < count; ++i) {
-          float sum = 0;
-          for (int32_t k = 0; k < pixels[i].count; ++k) sum += from[pixels[i].index[k]] * pixels[i].weight[k];
-          to[i] = sum;
-        }
+  const int64_t samples = out[0].dim(2) * out[0].dim(3);
+  if (samples == 0) return {};
+  each_part(context, in[0].dim(0), samples, channels, [&](int64_t n, int64_t first, int64_t last) {
+    const float *image = in[0].data<float>() + n * channels * plane, *grid = in[1].data<float>() + 2 * n * samples;
+    Places places(loops, spec, image_of(height, width, width, 1));
+    Pace pace(GridPixels::kPlaces * channels * places.taps());
+    for (int64_t p = first; p < last && !pace.stops(); p += GridPixels::kPlaces) {
+      const int64_t count = std::min(GridPixels::kPlaces, last - p);
+      places.find(grid + 2 * p, count);
+      float* to = out[0].data<float>() + n * channels * samples + p;
+      for (int64_t c = 0; c < channels; ++c) {
+        loops.grid.sums(places.pixels, places.taps(), count, image + c * plane, to + c * samples);
       }
     }
   });
   return {};
 }
 
-template <const ResizeF32Kernels& loops>
+template <const Loops& loops>
 constexpr CpuKernel make_nhwc() {
   return {.takes = takes, .layouts = Layouts::kFollows, .nhwc_inputs = 0b1, .run = nhwc_run<loops>};
 }
 
+template <const Loops& loops>
+constexpr CpuKernel make_dense() {
+  return {.takes = takes, .run = dense_run<loops>};
+}
+
+constexpr Loops avx2{grid_sample_f32_kernels_avx2, resize_f32_kernels_avx2};
+constexpr Loops avx512{grid_sample_f32_kernels_avx512, resize_f32_kernels_avx512};
+
 }  // namespace
 
-extern const CpuKernel grid_sample_nhwc_f32_avx2, grid_sample_nhwc_f32_avx512, grid_sample_f32_avx2;
-const CpuKernel grid_sample_nhwc_f32_avx2 = make_nhwc<resize_f32_kernels_avx2>();
-const CpuKernel grid_sample_nhwc_f32_avx512 = make_nhwc<resize_f32_kernels_avx512>();
-const CpuKernel grid_sample_f32_avx2 = {.takes = takes, .run = dense_run};
+extern const CpuKernel grid_sample_nhwc_f32_avx2, grid_sample_nhwc_f32_avx512, grid_sample_f32_avx2,
+    grid_sample_f32_avx512;
+const CpuKernel grid_sample_nhwc_f32_avx2 = make_nhwc<avx2>(), grid_sample_nhwc_f32_avx512 = make_nhwc<avx512>();
+const CpuKernel grid_sample_f32_avx2 = make_dense<avx2>(), grid_sample_f32_avx512 = make_dense<avx512>();
 
 }  // namespace pinnace::cpu
 #endif
