@@ -44,6 +44,8 @@ DEFAULT_BUDGET_S = 12 * 60
 # A run of a slice shares the Python files, by far the longest suite, among so many processes, if there are enough.
 PYTHON_SHARDS = 8
 PYTHON_FILES_TO_SHARE = 10
+# Of --all: files that take longest, and among how many suites each is shared; conftest.py of the tests takes its part.
+PYTHON_PARTS = {"damaged_files_test": 9, "hostile_pt2_test": 6, "vision_models_test": 6}
 # A suite is taken for hung at this many times its budget, and not before the minimum.
 HANG_FACTOR = 4
 HANG_MINIMUM_S = 60.0
@@ -153,11 +155,16 @@ def pytest_suites(options: Options) -> list[Suite]:
     for name, paths in targets.items():
         if not (options.root / paths[0]).exists():
             continue
-        suite = Suite(name, "pytest", [], Path())
-        suite.report = options.results / "raw" / f"{suite.stem}.xml"
-        suite.command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"--junit-xml={suite.report}"]
-        suite.command += paths
-        suites.append(suite)
+        parts = PYTHON_PARTS.get(Path(paths[0]).stem, 1) if options.everything else 1
+        for part in range(parts):
+            suite = Suite(name, "pytest", [], Path())
+            if parts > 1:
+                suite.name = f"{name}:{part + 1}-of-{parts}"
+                suite.environment = {"PINNACE_TEST_PART": f"{part}/{parts}"}
+            suite.report = options.results / "raw" / f"{suite.stem}.xml"
+            suite.command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider"]
+            suite.command += [f"--junit-xml={suite.report}", *paths]
+            suites.append(suite)
     return suites
 
 

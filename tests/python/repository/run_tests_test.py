@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -119,6 +120,22 @@ def test_python_files_are_shared_among_processes(tree: Path, capsys: pytest.Capt
         files.append({name.partition("::")[0] for name in passes})
     assert len(set().union(*files)) == sum(map(len, files)) >= run_tests.PYTHON_FILES_TO_SHARE
     assert max(map(len, files)) - min(map(len, files)) <= 1
+
+
+@pytest.mark.rotating
+def test_long_files_of_a_full_run_are_shared_among_suites(
+    tree: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_tests, "PYTHON_PARTS", {"long_test": 3})
+    folder = tree / "tests/python"
+    folder.mkdir(exist_ok=True)
+    for name in ("conftest.py", "slices.py"):
+        shutil.copy(Path(__file__).parents[1] / name, folder)
+    (folder / "long_test.py").write_text("".join(f"def test_{i}(): pass\n" for i in range(7)))
+    assert run_tests.main(["--all", "--only", "python"], tree) == 0
+    assert "python:long_test:3-of-3: 2 passed" in capsys.readouterr().out
+    passes = [json.loads((tree / f"build/results/python-long_test-{i}-of-3.json").read_text())["passes"] for i in (1, 2, 3)]
+    assert sorted(name for part in passes for name in part) == [f"tests.python.long_test::test_{i}" for i in range(7)]
 
 
 def test_adds_up_both_runners(tree: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,6 +5,7 @@
 
 #include "backends/cpu/conv/conv_nhwc.h"
 #include "backends/cpu/i8_isa.h"
+#include "backends/cpu/matmul/weights_i8.h"
 
 #if defined(__x86_64__)
 namespace pinnace::cpu {

@@ -5,6 +5,7 @@
 #include "backends/cpu/conv/conv_tasks.h"
 #include "backends/cpu/conv/conv_transposed.h"
 #include "backends/cpu/i8_isa.h"
+#include "backends/cpu/matmul/weights_i8.h"
 
 namespace pinnace::cpu {
 namespace {

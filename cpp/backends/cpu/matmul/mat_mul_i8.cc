@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "backends/cpu/i8_isa.h"
+#include "backends/cpu/matmul/weights_i8.h"
 
 namespace pinnace::cpu {
 namespace {

@@ -8,6 +8,7 @@
 #include "backends/cpu/f32_isa.h"
 #include "backends/cpu/i8_isa.h"
 #include "backends/cpu/matmul/amx.h"
+#include "backends/cpu/matmul/weights_i8.h"
 #include "backends/cpu/quantize/rounded_rows.h"
 
 #if defined(__x86_64__)

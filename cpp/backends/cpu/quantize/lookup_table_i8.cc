@@ -1,6 +1,8 @@
 // Tables by way of the reference code; parameters of binary operators.
 #include "backends/cpu/quantize/lookup_table_i8.h"
 
+#include "ops/activation.h"
+
 namespace pinnace::cpu {
 
 bool table_i8_takes(const KernelNode& node) {
