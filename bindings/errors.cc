@@ -79,7 +79,16 @@ void add_errors(py::module_& module) {
       .def_property_readonly("value", field_text<&NodeProblem::value>, "the offending value, may be empty")
       .def_property_readonly("module", field_text<&NodeProblem::module>,
                              "path of the submodule of a PyTorch model, 'layers.3.conv1'; may be empty")
-      .def("__repr__", problem_text);
+      .def("__repr__", problem_text)
+      .def(py::pickle(
+          [](const NodeProblem& p) {
+            return py::make_tuple(text_of(p.node), text_of(p.op), text_of(p.source), text_of(p.rule), text_of(p.value),
+                                  text_of(p.module));
+          },
+          [](const py::tuple& state) {
+            const auto field = [&](size_t i) { return state[i].cast<std::string>(); };
+            return NodeProblem{field(0), field(1), field(2), field(3), field(4), field(5)};
+          }));
   py::dict fields;  // so that an error raised from Python code has them too
   fields["offset"] = py::none();
   fields["rule"] = "";

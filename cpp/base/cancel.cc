@@ -23,15 +23,14 @@ std::chrono::nanoseconds coarse_now() {
 #endif
 }
 
-/// The end of a timeout, or as far as the clock goes.
+}  // namespace
+
 std::chrono::steady_clock::time_point end_of(std::chrono::nanoseconds timeout) {
   using Clock = std::chrono::steady_clock;
   const auto now = Clock::now();
   return timeout < Clock::time_point::max() - now ? now + std::chrono::duration_cast<Clock::duration>(timeout)
                                                   : Clock::time_point::max();
 }
-
-}  // namespace
 
 CancelScope::CancelScope(const RunOptions& options) noexcept : CancelScope(options, nullptr, nullptr) {}
 CancelScope::CancelScope(bool (*poll)(void*), void* context) noexcept : CancelScope(RunOptions(), poll, context) {}

@@ -20,6 +20,9 @@ Status stop_status(std::string_view where);
 /// stop_status() if stopped().
 Status check_stopped(std::string_view where);
 
+/// The end of a timeout that begins now, or as far as the clock goes.
+std::chrono::steady_clock::time_point end_of(std::chrono::nanoseconds timeout);
+
 /// While one lives, loops that this thread runs (ThreadPool, Threads, StridedLoop) leave out what they have not begun
 /// once stopped(). Their results are then incomplete: whoever makes one looks at stopped() before it uses or keeps any
 /// of them. Code between such loops must not take addresses from what an earlier one computed without doing the same.

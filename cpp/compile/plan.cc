@@ -23,7 +23,8 @@ int64_t bound_bytes(const TensorType& type) {
 
 namespace {
 int64_t size_near(const Symbol& s, int64_t wanted) {
-  const int64_t least = (std::max<int64_t>(s.min, 1) + s.multiple_of - 1) / s.multiple_of * s.multiple_of;
+  const int64_t below = (std::max<int64_t>(s.min, 1) - 1) / s.multiple_of * s.multiple_of;
+  const int64_t least = below > s.max - s.multiple_of ? below : below + s.multiple_of;
   const int64_t most = s.max / s.multiple_of * s.multiple_of;
   return std::min(std::max(least, wanted / s.multiple_of * s.multiple_of), std::max(most, least));
 }

@@ -42,6 +42,8 @@ Result<Sizes> sizes_of(const NodeView& node) {
   if (s.flat) {
     if (q_heads < 1 || kv_heads < 1)
       return node.error("rank 3 needs q_num_heads and kv_num_heads, has ", q_heads, " and ", kv_heads);
+    if (std::max(q_heads, kv_heads) > INT32_MAX)
+      return node.error("has ", std::max(q_heads, kv_heads), " heads, may have ", INT32_MAX);
     const auto split = [](Dim d, int64_t heads) { return d.known() ? Dim(d.size / heads) : Dim(); };
     if ((q.shape[2].known() && q.shape[2].size % q_heads) || (k.shape[2].known() && k.shape[2].size % kv_heads) ||
         (v.shape[2].known() && v.shape[2].size % kv_heads)) {
@@ -108,6 +110,9 @@ Status attention_types(const NodeView& node, std::span<TensorType> out) {
       return node.error("attn_mask ", mask, " does not broadcast to ",
                         TensorType{mask.dtype, {s.B, s.Hq, s.Sq, s.S}, nullptr});
   }
+  if (s.flat && s.Hq.known() && s.F.known() && s.F.size > 0 && s.Hq.size > INT64_MAX / s.F.size) {
+    return node.error("the result's size, ", s.Hq.size, " heads of ", s.F.size, ", overflows");
+  }
   const Dim width = s.Hq.known() && s.F.known() ? Dim(s.Hq.size * s.F.size) : Dim();
   out[0] = {q.dtype, s.flat ? Shape{s.B, s.Sq, width} : Shape{s.B, s.Hq, s.Sq, s.F}, nullptr};
   if (out.size() > 1) out[1] = {q.dtype, {s.B, s.Hk, s.S, s.E}, nullptr};
@@ -156,6 +161,7 @@ Status attention_reference(const NodeView& node, std::span<const TensorView> in,
       }
     }
   }
+  if (std::all_of(out.begin(), out.end(), [](const TensorView& y) { return y.elements() == 0; })) return {};
   const auto load_keys = [&](int64_t head, double* to) {  // head: b * Hk + hk
     load_head(given(4) ? in[4] : TensorView{}, in[1], sizes.flat, head / Hk, head % Hk, Hk, P, Sk, E, to);
   };

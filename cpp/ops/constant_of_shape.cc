@@ -15,6 +15,17 @@ Result<TensorType> constant_of_shape_type(const NodeView& node) {
   const auto dtype = dtype_from_code(node.attr_string("dtype"));
   if (!dtype || !(kAny >> static_cast<int>(*dtype) & 1))
     return node.error("has no type '", node.attr_string("dtype"), "'");
+  const int64_t wanted = node.attr_int("int_value");
+  const bool in_range = visit(*dtype, [&](auto zero) {
+    using T = decltype(zero);
+    if constexpr (is_float<T>) {
+      return true;
+    } else {
+      const auto value = static_cast<T>(wanted);
+      return static_cast<int64_t>(value) == wanted && (!std::is_same_v<T, uint64_t> || wanted >= 0);
+    }
+  });
+  if (!in_range) return node.error("int_value ", wanted, " is not in the range of ", dtype_name(*dtype));
   PINNACE_ASSIGN(const Dim length, vector_length(node, 0, true));
   TensorType y{*dtype, Shape(static_cast<size_t>(length.size)), nullptr};
   if (const auto sizes = node.input_known(0)) {
@@ -36,11 +47,7 @@ Status constant_of_shape_reference(const NodeView& node, std::span<const TensorV
     if constexpr (is_float<T>) {
       value = narrow<T>(node.attr_float("value"));
     } else {
-      const int64_t wanted = node.attr_int("int_value");
-      value = static_cast<T>(wanted);
-      if (static_cast<int64_t>(value) != wanted || (std::is_same_v<T, uint64_t> && wanted < 0)) {
-        return node.error("int_value ", wanted, " is not in the range of ", dtype_name(y.dtype()));
-      }
+      value = static_cast<T>(node.attr_int("int_value"));
     }
     for (int64_t i = 0; i < count; ++i) y.data<T>()[i] = value;
     return Status();

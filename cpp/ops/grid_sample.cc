@@ -1,5 +1,5 @@
 // grid_sample: x sampled at places that a second tensor holds.
-//   x     [N, C, D1, ..., Dk]  floats, k >= 1
+//   x     [N, C, D1, ..., Dk]  floats, k in 1..8
 //   grid  [N, E1, ..., Ek, k]  floats: place in [-1, 1] along Dk, ..., D1 (the last dimension first)
 //   y     [N, C, E1, ..., Ek]  as x
 //   align_corners  int, default 0: -1 and 1 are the outer edges of the first and last element; 1: their centres
@@ -12,15 +12,19 @@
 // and reflection. Source: ONNX GridSample, opset 22.
 #include "ops/grid_sample_taps.h"
 
+#include "base/cancel.h"
 #include "ops/move.h"
 
 namespace pinnace {
 namespace {
+/// A cubic sample has four elements a dimension: 65,536 at most.
+constexpr int kMostRank = 10;
+
 Result<TensorType> grid_sample_type(const NodeView& node) {
   const TensorType &x = node.input(0), &grid = node.input(1);
   PINNACE_TRY(grid_sample_spec(node).status());
-  if (x.rank() < 3 || grid.rank() != x.rank()) {
-    return node.error("x ", x, " and grid ", grid, " must have one rank of 3 or more");
+  if (x.rank() < 3 || x.rank() > kMostRank || grid.rank() != x.rank()) {
+    return node.error("x ", x, " and grid ", grid, " must have one rank of 3 to ", kMostRank);
   }
   const auto batch = dim_merge(x.shape[0], grid.shape[0]);
   if (!batch) return node.error("x ", x, " and grid ", grid, " differ in their first size");
@@ -53,7 +57,7 @@ void sample(const Threads& threads, const GridSpec& spec, const TensorView& x, c
             static_cast<F>(widen(grid.data<G>()[p * static_cast<int64_t>(dims) + static_cast<int64_t>(dims - 1 - d)]));
         taps[d] = grid_taps(spec, place, x.type->shape[2 + d].size);
       }
-      for (int64_t c = 0; c < channels; ++c) {
+      for (int64_t c = 0; c < channels && !loop_stops(); ++c) {
         const int64_t n = p / places;
         const T* from = x.data<T>() + n * strides[0] + c * strides[1];
         double sum = 0;

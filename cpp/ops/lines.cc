@@ -38,6 +38,15 @@ void load_centered(const TensorView& t, int64_t first, int64_t step, int64_t cou
   t.dtype() == DType::kI8 ? run(t.data<int8_t>() + first) : run(t.data<uint8_t>() + first);
 }
 
+bool is_row_of(const Shape& from, const Shape& to, int axis) {
+  for (size_t i = 1; i <= std::max(from.size(), to.size()); ++i) {  // from the last dimension on
+    const int64_t size = i <= from.size() ? from[from.size() - i].size : 1;
+    const bool inside = i <= to.size() && to.size() - i >= static_cast<size_t>(axis);
+    if (size != (inside ? to[to.size() - i].size : 1)) return false;
+  }
+  return true;
+}
+
 bool broadcasts_to(const Shape& from, const Shape& to) {
   if (from.size() > to.size()) return false;
   for (size_t i = 1; i <= from.size(); ++i) {

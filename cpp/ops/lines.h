@@ -46,6 +46,10 @@ constexpr bool differ(Dim a, Dim b) {
 /// True if a tensor of shape `from` broadcasts to `to` without changing `to`, as far as sizes are known.
 bool broadcasts_to(const Shape& from, const Shape& to);
 
+/// True if a tensor of shape `from` has an element for each of `to` from dimension `axis` on, and no dimension before
+/// it: what broadcasts to `to` then repeats whole rows. All sizes are known.
+bool is_row_of(const Shape& from, const Shape& to, int axis);
+
 /// Mean and variance (of the population) of `count` numbers, in two passes; NaN for none.
 struct Moments {
   double mean, variance;

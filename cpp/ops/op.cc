@@ -238,7 +238,9 @@ std::optional<std::vector<KnownInt>> NodeView::input_known(int i) const {
     return all;
   }
   const auto index = static_cast<size_t>(i);
-  if (index < known_.size() && known_[index]) return *known_[index];
+  if (index < known_.size() && known_[index] && input(i).elements() == static_cast<int64_t>(known_[index]->size())) {
+    return *known_[index];
+  }
   return std::nullopt;
 }
 

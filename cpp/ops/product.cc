@@ -42,6 +42,7 @@ Status check_product(const NodeView& node, int x_at, int w_at, int bias_at, int 
   }
   if (!w.quantized()) return node.error(name(w_at), " is ", w, "; integers must be quantised");
   const Quantization& q = *w.quantization;
+  if (q.scales.empty()) return node.error(name(w_at), " is ", w, ", without a scale");
   if (q.axis < 0) {
     PINNACE_TRY(check_per_tensor(node, q, w.dtype, name(w_at)));
   } else {

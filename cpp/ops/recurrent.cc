@@ -223,6 +223,7 @@ Status run_recurrent(const NodeView& node, int gates, std::span<const std::strin
       if (out.size() > 1) store_line(out[1], at_state * P, 1, P, h);
       if (out.size() > 2) store_line(out[2], at_state * H, 1, H, c);
       std::fill_n(h, P, 0.0);
+      if (out[0].elements() == 0) continue;
       for (int64_t t = length; t < T; ++t) store_line(out[0], at_y(t), 1, P, h);
     }
     return {};

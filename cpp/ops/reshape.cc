@@ -13,8 +13,9 @@ namespace {
 Result<TensorType> reshape_type(const NodeView& node) {
   const TensorType& x = node.input(0);
   PINNACE_ASSIGN(const Dim rank, vector_length(node, 1, true));
+  PINNACE_ASSIGN(auto quantization, moved_quantization(node, 0));
   const auto wanted = node.input_known(1);
-  TensorType y{x.dtype, Shape(static_cast<size_t>(rank.size)), x.quantization};
+  TensorType y{x.dtype, Shape(static_cast<size_t>(rank.size)), std::move(quantization)};
   if (!wanted) return y;
   // Sizes that are symbols or unknown cancel where they appear on both sides in the same place; the rest is arithmetic.
   int64_t known_out = 1;

@@ -54,7 +54,7 @@ Result<TensorType> rotary_embedding_type(const NodeView& node) {
 Status rotary_embedding_reference(const NodeView& node, std::span<const TensorView> in,
                                   std::span<const TensorView> out) {
   const Heads h = heads_of(node);
-  const int64_t B = h.B.size, S = h.S.size, count = h.count.size, E = h.E.size;
+  const int64_t B = h.B.size, S = h.S.size, E = h.E.size, count = E ? h.count.size : 0;
   const int64_t R = node.attr_int("rotary_embedding_dim") ? node.attr_int("rotary_embedding_dim") : E, half = R / 2;
   const bool by_position = in.size() > 3 && in[3].present(), pairs = node.attr_int("interleaved") != 0;
   const double cost = 5 * static_cast<double>(count * E);

@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/cancel.h"
 #include "ops/move.h"
 
 namespace pinnace {
@@ -116,7 +117,7 @@ Status tf_idf_vectorizer_reference(const NodeView& node, std::span<const TensorV
     std::fill_n(found.data(), entries, 0.0);
     std::fill_n(sums.data(), size, 0.0);
     for (const Grams& grams : pool) {
-      for (int64_t apart = 1; apart <= (grams.length == 1 ? 1 : farthest); ++apart) {
+      for (int64_t apart = 1; apart <= (grams.length == 1 ? 1 : farthest) && !loop_stops(); ++apart) {
         for (int64_t first = 0; first + (grams.length - 1) * apart < length; ++first) {
           const int64_t number = find(grams, x, row * length + first, apart);
           if (number >= 0) ++found.data()[number];

@@ -177,9 +177,11 @@ Status infer_one(const Graph& graph, const Node& node, TypeInference& state, con
              (outputs[0].dtype == DType::kI64 || outputs[0].dtype == DType::kI32) &&
              state.computed_bytes <= kComputedBytes) {
     std::vector<KnownInt> known = partly_known(view);
-    state.computed_bytes += static_cast<int64_t>(known.size() * sizeof(KnownInt));
-    PINNACE_ASSIGN(state.data[node.outputs[0]], known_contents(outputs[0], known));
-    state.known[node.outputs[0]] = std::move(known);
+    if (outputs[0].elements() == static_cast<int64_t>(known.size())) {  // a rule's type may say less than its contents
+      state.computed_bytes += static_cast<int64_t>(known.size() * sizeof(KnownInt));
+      PINNACE_ASSIGN(state.data[node.outputs[0]], known_contents(outputs[0], known));
+      state.known[node.outputs[0]] = std::move(known);
+    }
   }
   for (size_t i = 0; i < outputs.size(); ++i) state.types[node.outputs[i]] = std::move(outputs[i]);
   return {};

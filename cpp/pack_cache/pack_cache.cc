@@ -13,6 +13,7 @@
 
 #include "backends/backend.h"
 #include "base/border.h"
+#include "base/cancel.h"
 #include "base/cpu_features.h"
 #include "base/environment.h"
 #include "base/files/user_cache.h"
@@ -148,7 +149,7 @@ bool writes(void (*tell)(Writing&) = nullptr) {
 }
 
 bool wait_until_written(std::chrono::milliseconds time, void (*tell)(Writing&)) {
-  const auto end = std::chrono::steady_clock::now() + time;
+  const auto end = end_of(std::min<std::chrono::milliseconds>(time, std::chrono::hours(1 << 20)));
   while (writes(tell)) {
     if (std::chrono::steady_clock::now() >= end) return false;
     std::this_thread::sleep_for(kPause);

@@ -203,6 +203,7 @@ bool set_mean(const Rewrite& rewrite, const Node& mean, Node& trial, TensorType&
     reduced[static_cast<size_t>(axis)] = true;
   }
   if (std::count(reduced.begin(), reduced.end(), true) != rank - 2) return false;
+  if (int_or(mean, "keepdims", 1) == 0 && rewrite.type(mean.inputs[1]).dtype != DType::kI64) return false;
   if (int_or(mean, "keepdims", 1) == 0) after.insert(after.begin(), {"squeeze", {mean.inputs[1]}, {}, y});
   y.shape.assign(x.size(), Dim(1));
   std::copy_n(x.begin(), 2, y.shape.begin());
@@ -327,12 +328,16 @@ ValueId byte_constant(Rewrite& rewrite, ValueId id, const TensorType& type) {
   }
   const bool bytes = is_byte(value.type.dtype), packed = dtypes(value.type.dtype) & (kI4 | kU4);
   if (!bytes && !packed && !(dtypes(value.type.dtype) & (kI32 | kI64))) return kNoValue;
-  if (bytes && value.type.dtype == type.dtype) return rewrite.add_constant_like(value.name, type, value.constant);
+  const DType table = rewrite.type(id).dtype;  // a cast to it cuts
+  if (bytes && value.type.dtype == type.dtype && table == type.dtype)
+    return rewrite.add_constant_like(value.name, type, value.constant);
   std::vector<int8_t> made(static_cast<size_t>(value.type.elements()));
   const TensorView view{&value.type, const_cast<std::byte*>(value.constant->data())};
   for (size_t i = 0; i < made.size(); ++i) {
     const auto at = static_cast<int64_t>(i);
-    made[i] = static_cast<int8_t>(value.type.dtype == DType::kI64 ? view.data<int64_t>()[i] : load_int(view, at));
+    const int64_t number = value.type.dtype == DType::kI64 ? view.data<int64_t>()[i] : load_int(view, at);
+    const bool packs = table == DType::kI4 || table == DType::kU4;
+    made[i] = static_cast<int8_t>(!packs ? number : table == DType::kU4 ? number & 15 : ((number & 15) ^ 8) - 8);
   }
   auto constant = Constant::copy_of(made.data(), made.size());
   return constant ? rewrite.add_constant_like(str_cat(value.name, ".bytes"), type, *constant) : kNoValue;
@@ -344,7 +349,7 @@ void gather_stored_rows(Rewrite& rewrite, Node& node) {
   if (!dequantize || int_or(node, "axis", 0) != 0) return;
   const TensorType table = rewrite.type(dequantize->inputs[0]), result = rewrite.type(node.outputs[0]);
   const bool is_unsigned = dtypes(table.dtype) & (kU8 | kU4);
-  if (table.rank() != 2 || !table.concrete() || !(dtypes(table.dtype) & (kI8 | kU8 | kI4 | kU4))) return;
+  if (table.rank() != 2 || table.elements() < 1 || !(dtypes(table.dtype) & (kI8 | kU8 | kI4 | kU4))) return;
   const ValueId scale = dequantize->inputs[1];
   const ValueId zero = dequantize->inputs.size() > 2 ? dequantize->inputs[2] : kNoValue;
   const Value scales = rewrite.graph().value(scale);  // a copy: constants that are added move the graph's values
@@ -356,7 +361,7 @@ void gather_stored_rows(Rewrite& rewrite, Node& node) {
   const DType dtype = is_unsigned ? DType::kU8 : DType::kI8;
   const ValueId stored = byte_constant(rewrite, dequantize->inputs[0], {dtype, table.shape, nullptr});
   if (stored == kNoValue) return;
-  Shape shape = scales.type.shape;
+  Shape shape = single ? Shape{} : scales.type.shape;
   if (by_row && block == 0) shape.emplace_back(1);
   ValueId zeros = kNoValue;
   if (zero != kNoValue) {

@@ -247,7 +247,9 @@ bool fits(const EinsumEquation& e, const std::vector<Operand>& x, std::span<cons
     // The sum of nothing is 0, and stays 0 in an einsum whatever it is multiplied with.
     const auto has_elements = [&](int label) {
       const Dim size = x[i].size_of(label);
-      return size.known() ? size.size > 0 : size.symbol >= 0 && symbols[static_cast<size_t>(size.symbol)].min > 0;
+      const auto symbol = static_cast<size_t>(size.symbol);
+      if (size.known()) return size.size > 0;
+      return size.symbol >= 0 && symbol < symbols.size() && symbols[symbol].min > 0;  // a body's are the outer graph's
     };
     const Labels summed = alone(term, x.size() > 1 ? x[1 - i].labels() : Labels(), e.out);
     if (!summed.empty() && !wide) return false;

@@ -464,6 +464,8 @@ pnc_status pnc_program_streamed_outputs(const pnc_program* program, const pnc_st
 
 pnc_status pnc_program_bytes(const pnc_program* program, const void** data, size_t* bytes) {
   return guarded([&]() -> Status {
+    if (data) *data = nullptr;
+    if (bytes) *bytes = 0;
     if (!program || !data || !bytes) return null_argument("program, data or bytes");
     const auto all = program->program.bytes();
     *data = all.data();

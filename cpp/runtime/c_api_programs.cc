@@ -38,8 +38,8 @@ pnc_status pnc_program_constants(const pnc_program* program, const pnc_constant*
 
 pnc_status pnc_program_text(const pnc_program* program, size_t max_constant_bytes, const char** text) {
   return guarded([&]() -> Status {
+    if (text) *text = nullptr;
     if (!program || !text) return null_argument("program or text");
-    *text = nullptr;
     return give_text(program->program.text(max_constant_bytes), text);
   });
 }
@@ -49,6 +49,7 @@ pnc_status pnc_program_with_metadata(const pnc_program* program, const pnc_fact*
   return guarded([&]() -> Status {
     if (!changed) return null_argument("changed");
     *changed = nullptr;
+    if (count < 0) return pinnace::invalid("the number of facts is ", count);
     if (!program || (!facts && count)) return null_argument("program or facts");
     std::vector<std::pair<std::string, std::string>> entries;
     for (int32_t i = 0; i < count; ++i) {

@@ -7,9 +7,11 @@
 #include <new>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/c_api.h"
+#include "runtime/profiled_run.h"
 
 using pinnace::CustomAttributes;
 using pinnace::Dim;
@@ -145,13 +147,6 @@ Status arguments_of(const pnc_session* session, const pnc_tensor* inputs, int32_
 }
 
 /// What pnc_session_profile was given.
-struct ProfiledCall {
-  pnc_session* session;
-  const pnc_tensor *inputs, *outputs;
-  const pnc_run_options* options;
-  int32_t input_count, output_count;
-};
-
 Status output(const pnc_session* session, int32_t index, pnc_tensor* tensor) {
   if (!session) return null_argument("session");
   if (!tensor) return null_argument("tensor");
@@ -325,19 +320,27 @@ pnc_status pnc_session_submit(pnc_session* session, const pnc_tensor* inputs, in
 pnc_status pnc_session_profile(pnc_session* session, const pnc_tensor* inputs, int32_t input_count,
                                const pnc_tensor* outputs, int32_t output_count, const pnc_run_options* options,
                                const pnc_profile_event** events, int32_t* count) {
-  const ProfiledCall call = {session, inputs, outputs, options, input_count, output_count};
-  return give_rows(&call, Rows(5, 2), events, count, [](const void* object, Rows& list) -> Status {
-    const auto& of = *static_cast<const ProfiledCall*>(object);
+  const pnc_status status = guarded([&]() -> Status {
+    if (!events || !count) return null_argument("the list or its count");
+    *events = nullptr;
+    *count = 0;
     RunArguments run;
-    PINNACE_TRY(arguments_of(of.session, of.inputs, of.input_count, of.outputs, of.output_count, of.options, run));
-    PINNACE_ASSIGN(const auto profile, of.session->session.profile(run.inputs, run.outputs, {}, run.options));
-    for (const pinnace::ProfileEvent& e : profile) {
-      list.texts({&e.node, &e.op, &e.backend, &e.kernel, &e.module});
-      list.number(e.start_ns);
-      list.number(e.duration_ns);
-    }
-    return {};
+    PINNACE_TRY(arguments_of(session, inputs, input_count, outputs, output_count, options, run));
+    return pinnace::ProfiledRun::run(session->session, run.inputs, run.outputs, {}, run.options, [&](auto profile) {
+      Rows list(5, 2);
+      for (const pinnace::ProfileEvent& e : profile) {
+        list.texts({&e.node, &e.op, &e.backend, &e.kernel, &e.module});
+        list.number(e.start_ns);
+        list.number(e.duration_ns);
+      }
+      pnc_free(std::exchange(*events, nullptr));  // of a run that was made again
+      return list.give(reinterpret_cast<const void**>(events), count);
+    });
   });
+  if (status == PNC_OK || !events || !count) return status;
+  pnc_free(std::exchange(*events, nullptr));
+  *count = 0;
+  return status;
 }
 
 pnc_status pnc_session_output(const pnc_session* session, int32_t index, pnc_tensor* tensor) {
@@ -346,8 +349,8 @@ pnc_status pnc_session_output(const pnc_session* session, int32_t index, pnc_ten
 
 pnc_status pnc_session_precision(const pnc_session* session, const char** precision) {
   return guarded([&]() -> Status {
+    if (precision) *precision = nullptr;
     if (!session || !precision) return null_argument("session or precision");
-    *precision = nullptr;
     return pinnace::c_api::give_text(session->session.precision(), precision);
   });
 }

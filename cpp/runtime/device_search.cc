@@ -47,6 +47,7 @@ bool DeviceSearch::here() const {
 }
 
 void DeviceSearch::leave() {
+  if (state_->load(std::memory_order_acquire) == State::kIdle) return;  // it may still begin, for others
   cancel_.cancel();
   if (!borrows_ || this_search == this) return;
   while (here() && state_->load(std::memory_order_acquire) == State::kRunning) std::this_thread::sleep_for(kPause);
@@ -72,7 +73,10 @@ void DeviceSearch::Use::begin() noexcept {
     return {};
   });
   if (started.ok()) return;
-  forget();
+  static_cast<void>(at_border([&]() -> Status {  // without memory there is no entry either
+    forget();
+    return {};
+  }));
   state->store(State::kGivenUp, std::memory_order_release);
   PINNACE_LOG_DEBUG("auto looks for no device: ", started.message());
 }

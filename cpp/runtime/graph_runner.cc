@@ -59,7 +59,7 @@ std::string prefix_inside(std::string_view prefix, int32_t index, std::string_vi
   return str_cat(prefix, numbered(index), " ", part, "/");
 }
 
-Result<Instance*> GraphRunner::prepare(std::span<const TensorView> inputs) {
+Result<Instance*> GraphRunner::prepare(std::span<const TensorView> inputs, const Instance* kept) {
   for (auto it = instances_.begin(); it != instances_.end(); ++it) {
     const std::vector<TensorType>& key = (*it)->key;
     bool equal = key.size() == inputs.size();
@@ -74,7 +74,7 @@ Result<Instance*> GraphRunner::prepare(std::span<const TensorView> inputs) {
   if (instances_.size() >= setup_.instances) {
     // The front one stays: its outputs may be this run's inputs.
     for (auto it = std::prev(instances_.end()); it != instances_.begin(); --it) {
-      if ((*it)->pinned) continue;
+      if ((*it)->pinned || it->get() == kept) continue;
       instances_.erase(it);
       break;
     }

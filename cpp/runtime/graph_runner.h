@@ -103,8 +103,8 @@ class GraphRunner {
   ~GraphRunner();
 
   /// The instance for these input types (concrete), made if needed. Finding one allocates nothing. Valid until the next
-  /// call.
-  Result<Instance*> prepare(std::span<const TensorView> inputs);
+  /// call. `kept` is not given up for another one; null: there is none.
+  Result<Instance*> prepare(std::span<const TensorView> inputs, const Instance* kept = nullptr);
 
   /// Runs. `states` are the current values of Graph::states. given[i].bytes, where not null, receives output i (room
   /// for its upper bound); `given` may be empty. `set` (0 or 1) picks the memory of owned outputs. Afterwards

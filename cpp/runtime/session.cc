@@ -16,12 +16,14 @@
 #include <vector>
 
 #include "base/border.h"
+#include "base/cancel.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
 #include "base/threads/thread.h"
 #include "runtime/binding.h"
 #include "runtime/prepared_data.h"
+#include "runtime/profiled_run.h"
 #include "runtime/saved_states.h"
 #include "runtime/session_states.h"
 #include "runtime/stream_end.h"
@@ -97,8 +99,9 @@ struct Session::Data {
     if (lock.held() && last && index < last->results.size()) read(last->results[index]);
   }
 
+  /// before_commit: called once the nodes have run; where it fails, states and results are as after a failed run.
   Status run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options,
-             std::vector<NodeTiming>* timings);
+             std::vector<NodeTiming>* timings, const std::function<Status()>& before_commit = {});
   /// The same without timings, with a message of its time where runs are traced. One run, after the first ones, is
   /// timed where reference code has a part in it, and a warning says so if that part is large.
   Status run_logged(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options) {
@@ -150,7 +153,8 @@ struct Session::Data {
   void change_to_found();
 #endif
   /// run() once, as `prepared` has it.
-  Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, std::vector<NodeTiming>* timings);
+  Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, std::vector<NodeTiming>* timings,
+                 const std::function<Status()>& before_commit);
 };
 
 namespace {
@@ -172,6 +176,37 @@ class Use {
  private:
   std::atomic<bool>& busy_;
   bool got_;
+};
+
+/// While a stream's tail runs, the state that says whether the stream is open says that it is not. At the end, however
+/// that comes about, all states are as at first if the tail has run, else as before.
+template <class Data>
+class TailRun {
+ public:
+  /// open: the number of that state; -1: there is none.
+  TailRun(Data& data, int open) : data_(data), open_(open) { set_open(0); }
+  ~TailRun() {
+    if (has_run_) {
+      data_.reset_states();
+    } else {
+      set_open(1);
+    }
+  }
+  TailRun(const TailRun&) = delete;
+  TailRun& operator=(const TailRun&) = delete;
+  void has_run() { has_run_ = true; }
+
+ private:
+  void set_open(int64_t open) {
+    if (open_ < 0) return;
+    const auto at = static_cast<size_t>(open_);
+    std::memcpy(data_.states.view(at).bytes, &open, sizeof open);
+    data_.states.set_here(at);
+  }
+
+  Data& data_;
+  const int open_;
+  bool has_run_ = false;
 };
 
 }  // namespace
@@ -196,7 +231,7 @@ void Session::Data::warn_of_reference_code(std::span<const NodeTiming> timings) 
 }
 
 Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options,
-                          std::vector<NodeTiming>* timings) {
+                          std::vector<NodeTiming>* timings, const std::function<Status()>& before_commit) {
   if (options.timeout.count() < 0) return invalid("a run cannot be given ", options.timeout.count(), " ns");
   const CancelScope scope(options);
   const DefaultFloats floats;
@@ -205,7 +240,7 @@ Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> ou
   change_to_found();
 #endif
   for (;;) {
-    Status status = attempt(in, out, timings);
+    Status status = attempt(in, out, timings, before_commit);
 #if PINNACE_SEARCHES_BESIDE_RUNS
     if (status.ok() && search) search->begin();
 #endif
@@ -220,6 +255,7 @@ Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> ou
 Status Session::Data::change_to(std::shared_ptr<const Prepared> next) {
   PINNACE_TRY(states.fetch_all());
   auto next_runner = runner_of(*next);
+  withdraw();  // results are the old runner's
   runner = std::move(next_runner);
   prepared = std::move(next);
   publish({prepared, nullptr, 0}, nullptr);
@@ -235,14 +271,14 @@ void Session::Data::change_to_found() {
 }
 #endif
 
-Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor> out,
-                              std::vector<NodeTiming>* timings) {
+Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor> out, std::vector<NodeTiming>* timings,
+                              const std::function<Status()>& before_commit) {
   const Prepared::Data& shared = prepared->data();
   const Program& program = shared.program;
   PINNACE_TRY(bind_inputs(program.inputs(), program.symbols(), in, symbol_sizes, inputs));
   PINNACE_TRY(bind_outputs(shared.output_specs, in, out, symbol_sizes, outputs));
   withdraw();
-  PINNACE_ASSIGN(Instance * instance, runner->prepare(inputs));
+  PINNACE_ASSIGN(Instance * instance, runner->prepare(inputs, states.holder()));
   PINNACE_TRY(states.enter(*instance));
   for (size_t i = 0; i < out.size(); ++i) {  // room for the upper bound is demanded before anything runs
     if (!outputs[i].bytes) continue;
@@ -266,6 +302,7 @@ Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor
   }
   PINNACE_TRY(runner->run(*instance, inputs, states.views(), std::span<const TensorView>(outputs.data(), out.size()),
                           context, 0));
+  if (before_commit) PINNACE_TRY(before_commit());
   PINNACE_TRY(states.commit(*instance));  // everything succeeded
   publish({prepared, instance->plan, GraphRunner::instance_bytes(*instance)}, instance);
   return {};
@@ -320,22 +357,34 @@ Status Session::run(std::span<const Tensor> inputs, std::span<const Tensor> outp
 
 Result<std::vector<ProfileEvent>> Session::profile(std::span<const Tensor> inputs, std::span<const Tensor> outputs,
                                                    const Finished& finished, const RunOptions& options) {
-  return at_border([&]() -> Result<std::vector<ProfileEvent>> {
-    Use use(data_->busy);
+  std::vector<ProfileEvent> events;
+  PINNACE_TRY(ProfiledRun::run(*this, inputs, outputs, finished, options, [&](std::vector<ProfileEvent> made) {
+    events = std::move(made);
+    return Status();
+  }));
+  return events;
+}
+
+Status ProfiledRun::run(Session& session, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
+                        const Session::Finished& finished, const RunOptions& options, const Take& take) {
+  return at_border([&]() -> Status {
+    Use use(session.data_->busy);
     if (!use.got()) return Use::refused();
     std::vector<NodeTiming> timings;
     const auto start = std::chrono::steady_clock::now();
-    PINNACE_TRY(data_->run(inputs, outputs, options, &timings));
     const auto ns = [](auto duration) {
       return static_cast<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
     };
-    std::vector<ProfileEvent> events;
-    for (const NodeTiming& t : timings) {
-      events.push_back({t.node->name, t.node->op, std::string(t.backend), std::string(t.kernel), ns(t.start - start),
-                        ns(t.end - t.start), t.node->source.module});
-    }
-    if (finished) finished(*this);
-    return events;
+    PINNACE_TRY(session.data_->run(inputs, outputs, options, &timings, [&] {
+      std::vector<ProfileEvent> events;
+      for (const NodeTiming& t : timings) {
+        events.push_back({t.node->name, t.node->op, std::string(t.backend), std::string(t.kernel), ns(t.start - start),
+                          ns(t.end - t.start), t.node->source.module});
+      }
+      return take(std::move(events));
+    }));
+    if (finished) finished(session);
+    return {};
   });
 }
 
@@ -470,29 +519,23 @@ Result<std::vector<int64_t>> Session::finish(std::span<const Tensor> inputs, con
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     PINNACE_ASSIGN(StreamEnd end, stream_end(data_->program.data(), inputs));
-    SessionStates& states = data_->states;
-    const auto set_open = [&](int64_t open) {
-      if (end.open < 0) return;
-      const auto at = static_cast<size_t>(end.open);
-      std::memcpy(states.view(at).bytes, &open, sizeof open);
-      states.set_here(at);
-    };
-    if (end.tail) {
-      set_open(0);
-      if (Status status = data_->run_logged(end.inputs, {}, options); !status.ok()) {
-        set_open(1);
-        return status;
-      }
-      for (size_t i = 0; i < end.rest.size(); ++i) {  // metadata may say what is not so
-        end.rest[i] = std::min(end.rest[i], output(static_cast<int>(i)).type.shape[end.axes[i]].size);
-      }
-    } else {
+    const size_t streamed = end.rest.size();
+    end.rest.resize(outputs().size(), 0);  // once the tail has run, nothing needs memory
+    if (!end.tail) {
       data_->withdraw();
       std::fill(end.rest.begin(), end.rest.end(), 0);
+      data_->reset_states();
+      return std::move(end.rest);
     }
-    end.rest.resize(outputs().size(), 0);
-    if (end.tail && finished) finished(*this);
-    data_->reset_states();
+    TailRun tail(*data_, end.open);
+    PINNACE_TRY(data_->run_logged(end.inputs, {}, options));
+    tail.has_run();
+    for (size_t i = 0; i < streamed; ++i) {  // metadata may say what is not so
+      data_->with_result(static_cast<int>(i), [&](const TensorView& y) {
+        end.rest[i] = std::min(end.rest[i], y.type->shape[end.axes[i]].size);
+      });
+    }
+    if (finished) finished(*this);
     return std::move(end.rest);
   });
 }
@@ -601,7 +644,7 @@ bool Run::wait_for(std::chrono::nanoseconds time) const {
   if (!data || data->done.load(std::memory_order_acquire)) return true;
   if (data->process != ::getpid()) return true;  // wait() says why
   std::unique_lock lock(data->mutex);
-  return data->ended.wait_for(lock, time, [&] { return data->done.load(std::memory_order_acquire); });
+  return data->ended.wait_until(lock, end_of(time), [&] { return data->done.load(std::memory_order_acquire); });
 }
 
 bool Run::done() const {

@@ -43,6 +43,7 @@ Status SessionStates::fetch_all() {
     states_[i].there = nullptr;
     states_[i].newest_there = false;
   }
+  if (std::none_of(states_.begin(), states_.end(), [](const One& s) { return s.there; })) holder_ = nullptr;
   return first;
 }
 
@@ -56,6 +57,7 @@ Status SessionStates::enter(const Instance& instance) {
     return s.there && s.there != instance.kept_states[static_cast<size_t>(&s - states_.data())].states;
   });
   if (moves) PINNACE_TRY(fetch_all());
+  holder_ = &instance;
   for (size_t i = 0; i < size(); ++i) {
     One& s = states_[i];
     const KeptState& kept = instance.kept_states[i];

@@ -27,8 +27,11 @@ class SessionStates {
   void set_here(size_t i);
 
   /// Right after GraphRunner::prepare() gave the instance: values are where its executables look for them. None is left
-  /// in another instance, which the runner may give up with the next one that it prepares.
+  /// in another instance, which the runner may give up with the next one that it prepares; but for those that could not
+  /// be had from holder().
   Status enter(const Instance& instance);
+  /// The instance in which values may be; null: there is none. No runner may give it up.
+  const Instance* holder() const { return holder_; }
   /// After a run that succeeded: its next values become the states. Changes nothing if a type would change.
   Status commit(const Instance& instance);
 
@@ -41,6 +44,7 @@ class SessionStates {
     bool newest_here = true, newest_there = false;  ///< neither: the value is lost
   };
   const Graph* graph_ = nullptr;
+  const Instance* holder_ = nullptr;
   std::vector<TensorView> views_;
   std::vector<One> states_;
 };

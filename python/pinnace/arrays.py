@@ -19,7 +19,7 @@ def as_array(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach"):  # a torch tensor that takes part in autograd refuses DLPack
-        value = value.detach()
+        value = value.detach().resolve_conj().resolve_neg()  # views that are conjugate or negated where they are read
         if value.is_quantized:  # as the integers that it stores
             value = value.int_repr()
         name = str(value.dtype).removeprefix("torch.")
@@ -41,7 +41,7 @@ def as_tensor(value: Any) -> torch.Tensor:
     import torch
 
     if isinstance(value, torch.Tensor):
-        return value.clone()
+        return value.clone().resolve_conj().resolve_neg()
     array = np.array(value)
     array = array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("="))
     name = str(array.dtype)

@@ -293,6 +293,7 @@ class Model:
         not as many as there are.
         """
         self._check_quantize(quantize)
+        _check_examples(examples)
         targets = [targets] if isinstance(targets, str) else list(targets)
         facts = {"source": self._name, **(metadata or {})}
         bounds = tolerance_bounds(tolerance)
@@ -378,6 +379,17 @@ class Model:
     def _whole_of(self, core: _core.Model, names: Mapping[str, str]) -> tuple[_core.Model, _InChunks | None]:
         """What takes the whole, and what makes a model that takes chunks of one that does; None: it has no chunks."""
         return core, None
+
+
+def _check_examples(examples: Any) -> None:
+    """InvalidArgument: what build() was given is no list of dicts."""
+    several = examples if isinstance(examples, Sequence) and not isinstance(examples, str | bytes) else None
+    wrong = [examples] if several is None else [one for one in several if not isinstance(one, Mapping)]
+    if wrong:
+        where = "" if several is None else f" in a {type(examples).__name__}"
+        raise _core.InvalidArgument(
+            f"build: examples must be a list of dicts of input names and arrays, is {type(wrong[0]).__name__}{where}"
+        )
 
 
 @phase("building")

@@ -137,8 +137,14 @@ def custom_op(name: str, shape: ShapeFunction, reference: ReferenceFunction, *, 
                GIL.
     outputs    how many outputs it has.
 
-    InvalidArgument: the name is taken.
+    InvalidArgument: the name is taken, empty, or has spaces or what cannot be printed; or outputs is below 1.
     """
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a custom operator must be text, is {type(name).__name__}")
+    if not name or not name.isprintable() or " " in name:
+        raise _core.InvalidArgument(f"the name of a custom operator must be printable text without spaces, is {name!r}")
+    if outputs < 1:
+        raise _core.InvalidArgument(f"custom operator {name!r} has {outputs} outputs, needs 1 or more")
     if name in _custom_ops:
         raise _core.InvalidArgument(f"custom operator {name!r} is registered already")
     _custom_ops[name] = _core.CustomOp(name, shape, reference, outputs)

@@ -4,6 +4,10 @@
 namespace pinnace::testing {
 constexpr Tolerance kF32{.rel = 2e-6f};  // sums and exponentials in f32 against double
 constexpr Case kCases[] = {
+    {.inputs = "f32[4,3,4];f32[4,3,1]", .attributes = "axis=1", .tolerance = {.rel = 1e-5f},
+     .why = "as many scales as a row has elements, but of another shape"},
+    {.inputs = "f32[4,3,4];f32[3,4];f32[4,3,1]", .attributes = "axis=1", .tolerance = {.rel = 1e-5f},
+     .why = "such a bias"},
     {.inputs = "f32[1,2]{1,3};f32{2,1};f32{1,0}", .attributes = "epsilon=0.", .expect = "f32[1,2]{-1,1}", .why = "by hand"},
     {.inputs = "f32[2,8,64];f32[64];f32[64]", .tolerance = kF32, .why = "transformer"},
     {.inputs = "f32[2,8,64];f32[64]", .tolerance = kF32, .why = "no bias"},

@@ -4,6 +4,8 @@
 namespace pinnace::testing {
 constexpr Tolerance kF32{.rel = 2e-6f};  // sums and exponentials in f32 against double
 constexpr Case kCases[] = {
+    {.inputs = "f32[4,3,4];f32[4,3,1]", .attributes = "axis=1", .tolerance = {.rel = 1e-5f},
+     .why = "as many scales as a row has elements, but of another shape"},
     {.inputs = "f32[1,2]{3,4};f32{1,2}", .attributes = "epsilon=0.", .expect = "f32[1,2]{0.84852814,2.2627417}", .tolerance = {.rel = 1e-7f}, .why = "by hand"},
     {.inputs = "f32[2,8,64];f32[64]", .tolerance = kF32, .why = "transformer"},
     {.inputs = "f32[2,3,4];f32[3,4]", .attributes = "axis=1", .tolerance = kF32, .why = "two dimensions"},

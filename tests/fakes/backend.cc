@@ -65,6 +65,10 @@ class FakeKeptStates final : public KeptStates {
   Status read(size_t i, std::byte* to) override {
     ++backend_.states_read;
     PINNACE_TRY(failure_on_demand());
+    if (backend_.states_refused > 0) {
+      --backend_.states_refused;
+      return Status::no_memory();
+    }
     if (backend_.states_are_gone && !survives_) return Status(Code::kDeviceLost, "the fake device's memory is gone");
     std::memcpy(to, now(i).data(), now(i).size() * sizeof(float));
     return {};

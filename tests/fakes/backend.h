@@ -31,6 +31,7 @@ class FakeBackend final : public Backend {
   /// Keeps states on its device, in memory that is lost with it unless the session wants it to survive.
   bool keeps_states = false;
   std::atomic<bool> states_are_gone{false};
+  mutable std::atomic<int> states_refused{0};  ///< so many times a state cannot be had for lack of memory
 
   /// What happened so far.
   mutable std::atomic<int> asked{0}, compiled{0}, runs{0}, nodes_run{0}, packed{0}, states_written{0}, states_read{0};

@@ -100,8 +100,15 @@ static void write_and_read(const pnc_program* program, const char* path) {
   pnc_program_close(changed);
   OK(pnc_program_from_bytes(data, bytes, PNC_VERIFY_FULL, &changed));
   pnc_program_close(changed);
+  CHECK(pnc_program_with_metadata(read, &fact, -3, &changed) == PNC_INVALID_ARGUMENT && !changed);
+  lines = path;
+  CHECK(pnc_program_text(NULL, 64, &lines) == PNC_INVALID_ARGUMENT && !lines);
+  lines = path;
+  CHECK(pnc_session_precision(NULL, &lines) == PNC_INVALID_ARGUMENT && !lines);
+  CHECK(pnc_program_bytes(NULL, &data, &bytes) == PNC_INVALID_ARGUMENT && !data && !bytes);
   const int file = open(path, O_RDONLY);
   CHECK(file >= 0);
+  CHECK(pnc_program_open_descriptor(file, 0, -7, PNC_VERIFY_ON_USE, &changed) == PNC_INVALID_ARGUMENT && !changed);
   OK(pnc_program_open_descriptor(file, 0, -1, PNC_VERIFY_ON_USE, &changed));
   close(file);
   OK(pnc_program_diff(read, changed, 1, &lines));

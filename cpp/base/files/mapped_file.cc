@@ -43,8 +43,8 @@ Result<std::shared_ptr<const MappedFile>> MappedFile::of_descriptor(int descript
   PINNACE_ASSIGN(RegularFile file, regular_file(std::move(own), name));
   const int64_t whole = file.bytes;
   const bool inside = offset >= 0 && offset <= whole;
-  if (inside && size < 0) size = whole - offset;
-  if (!inside || size > whole - offset) {
+  if (inside && size == -1) size = whole - offset;
+  if (!inside || size < 0 || size > whole - offset) {
     return invalid("bytes from ", offset, " on, ", size, " of them, are not inside '", name, "', which has ", whole);
   }
   const int64_t before = offset % ::sysconf(_SC_PAGESIZE);

@@ -254,6 +254,7 @@ class Session {
   struct Data;
 
  private:
+  friend class ProfiledRun;
   explicit Session(std::shared_ptr<Data> data);
   std::shared_ptr<Data> data_;  ///< shared only with runs that are under way
 };

@@ -13,8 +13,11 @@ from pinnace.program import Program
 from pinnace.types import Array, Dim
 
 
-def check_writable(path: str) -> None:
-    """FileError now rather than after minutes of work."""
+def check_writable(path: str, sources: Sequence[str | None] = ()) -> None:
+    """FileError now rather than after minutes of work. InvalidArgument: it is one of the files that are read."""
+    for source in sources:
+        if source is not None and os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
+            raise _core.InvalidArgument(f"output {path!r} is {source!r} itself, which would be lost: name another file")
     if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
         raise _core.FileError(f"cannot write {path!r}: its folder does not exist")
     if os.path.isdir(path):

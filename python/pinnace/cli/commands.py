@@ -35,7 +35,7 @@ from pinnace.verify.comparison import compare
 
 def convert_command(options: argparse.Namespace) -> int:
     """Imports a model, verifies the program and writes it."""
-    check_writable(options.output)
+    check_writable(options.output, [options.model, options.reference])
     model, examples = _loaded(options, symbols=dims(options.dim), disabled_passes=options.disable_pass)
     for note in () if options.quiet else model.notes:
         show(f"note: {printable(note)}", file=sys.stderr)

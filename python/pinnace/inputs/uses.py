@@ -32,8 +32,10 @@ INDEXING_MANY = {"gather_nd": 1, "scatter_nd": 1}
 ORDERING = {"less", "less_or_equal", "greater", "greater_or_equal"}
 # Operators that read an operand as lengths of sequences along an axis of operand 0.
 LENGTHS = {"lstm": (4, 0), "gru": (4, 0), "rnn": (4, 0), "reverse_sequence": (1, 0)}
-# Operators that read an operand as sizes, counts or places: small positive numbers.
+# Operators that read an operand as sizes, counts or places, or divide by it: small positive numbers.
 SIZES = {
+    "div": (1,),
+    "mod": (1,),
     "reshape": (1,),
     "expand": (1,),
     "tile": (1,),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -43,32 +43,40 @@ class KeptAttribute:
 
 
 def kept_attributes(
-    make: Callable[[], torch.nn.Module], args: Sequence[Any], kwargs: Mapping[str, Any]
+    original: torch.nn.Module, make: Callable[[], torch.nn.Module], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> list[KeptAttribute]:
     """The attributes that forward() changes and whose change later calls depend on.
 
-    make: gives a copy of the module in its initial state. The module is called once; where that changes an attribute,
+    original: the module, whose tensors share memory as its copies' may not. make: gives a copy of it in its initial
+    state. The module is called once; where that changes an attribute,
     it is called several times, with and without the changes. Attributes that only cache or note something are none of
     them. A module that cannot be called counts as one without such attributes: the export says what is wrong with it.
 
-    ConversionError: such an attribute is neither a tensor of one shape and type nor a number.
+    ConversionError: such an attribute is neither a tensor of one shape and type nor a number, or it shares its memory
+    with another attribute, a buffer or a parameter.
     """
+    shared = ""
     try:
         with isolated_inference():
             first = make()
-            before = _images(first)
+            before, owned = _images(first), {name: version(tensor) for name, tensor in _registered(first)}
             first(*args, **kwargs)
             after = _images(first)
             changed = [at for at in {**before, **after} if before.get(at) != after.get(at)]
-            if not changed:
+            written = {name for name, tensor in _registered(first) if owned.get(name) != version(tensor)}
+            shared = _shared_memory(original, changed, written)
+            if not shared and not changed:
                 return []
-            ran = _Ran(make, args, kwargs)
-            left, values = ran.outputs(())
-            if _same(left, ran.outputs(changed)[0]):
-                return []
-            kept = [at for at in changed if not _same(left, ran.outputs([at])[0])] or changed
+            if not shared:
+                ran = _Ran(make, args, kwargs)
+                left, values = ran.outputs(())
+                if _same(left, ran.outputs(changed)[0]):
+                    return []
+                kept = [at for at in changed if not _same(left, ran.outputs([at])[0])] or changed
     except Exception:  # whatever the user's code raises
         return []
+    if shared:
+        raise _core.ConversionError(shared)
     module = make()
     held = {at: [vars(module.get_submodule(at[0])).get(at[1]), *(v.get(at) for v in values)] for at in kept}
     initial = {at: _initial(values[0], values[1:]) for at, values in held.items()}
@@ -76,6 +84,47 @@ def kept_attributes(
     if refused:
         raise _core.ConversionError(_refusal(module, {at: held[at] for at in refused}))
     return [KeptAttribute(*at, initial[at], type(held[at][0]) in _NUMBERS) for at in kept]
+
+
+def _registered(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
+    """(kind and name, tensor) of buffers and parameters."""
+    yield from ((f"buffer {name!r}", tensor) for name, tensor in module.named_buffers())
+    yield from ((f"parameter {name!r}", tensor) for name, tensor in module.named_parameters())
+
+
+def _shared_memory(module: torch.nn.Module, changed: Sequence[tuple[str, str]], written: Collection[str]) -> str:
+    """What to say where an attribute is a tensor in the memory of another one, a buffer or a parameter, and forward()
+    writes to one of them: both change, which two states do not. Empty: none is. written: names of _registered()."""
+    owners: dict[int, tuple[str, bool]] = {}  # by address: who, and whether it is written to
+    for name, tensor in _registered(module):
+        owners.setdefault(_address(tensor), (name, name in written))
+    for path, name in _attributes(module):
+        value = vars(module.get_submodule(path))[name]
+        if not (address := _address(value)):
+            continue
+        full, changes = f"{path}.{name}" if path else name, (path, name) in changed
+        owner, is_written = owners.setdefault(address, (f"attribute {full!r}", changes))
+        if owner == f"attribute {full!r}" or not (changes or is_written):
+            continue
+        if any(value is tensor for _, tensor in _registered(module)):
+            continue  # another name of the same tensor
+        return (
+            f"attribute {full!r} of {type(module).__name__} shares memory with {owner}, and forward() writes to it: "
+            "keep one of them, and make the other of it in forward()"
+        )
+    return ""
+
+
+def _address(value: Any) -> int:
+    """Of the memory that a tensor has; 0: it is none, or has none of its own to point to."""
+    import torch
+
+    if not isinstance(value, torch.Tensor) or value.layout != torch.strided or not value.numel():
+        return 0
+    try:
+        return value.untyped_storage().data_ptr()
+    except (RuntimeError, NotImplementedError):  # subclasses without memory
+        return 0
 
 
 def with_buffers(module: torch.nn.Module, kept: Sequence[KeptAttribute]) -> torch.nn.Module:

@@ -57,7 +57,7 @@ def live_source(
     if twin is None:
         return exported
     live = LiveSource(twin, exported)
-    kept = kept_attributes(live.copy, args, kwargs)
+    kept = kept_attributes(module, live.copy, args, kwargs)
 
     def anew(args: Sequence[Any], kwargs: Mapping[str, Any]) -> torch.export.ExportedProgram:
         module = with_buffers(live.copy(), kept) if kept else live.copy()

@@ -357,8 +357,10 @@ def _payload_parts(folder: str, config_name: str, prefix: str, payloads: Mapping
     config: dict[str, Any] = {}
     storages: dict[int, str] = {}  # by address
     parts: list[tuple[str, Any]] = []
-    for key, value in payloads.items():
-        is_tensor = isinstance(value, torch.Tensor)
+    for key, held in payloads.items():
+        is_tensor = isinstance(held, torch.Tensor)
+        lazy = is_tensor and type(held.data) is torch.Tensor and (held.is_conj() or held.is_neg())
+        value = held.detach().resolve_conj().resolve_neg() if lazy else held
         fake = isinstance(value, FakeTensor)
         # Subclasses and objects, which an archive has as pickles: the importer refuses them where they are read.
         pickled = not is_tensor or (not fake and type(value.data) is not torch.Tensor)
@@ -371,7 +373,7 @@ def _payload_parts(folder: str, config_name: str, prefix: str, payloads: Mapping
                 parts.append((folder + place, _storage_bytes(storage)))
         config[key] = {
             "path_name": place,
-            "is_param": isinstance(value, torch.nn.Parameter),
+            "is_param": isinstance(held, torch.nn.Parameter),
             "use_pickle": pickled,
             "tensor_meta": serialize_tensor_meta(value) if is_tensor else None,
         }

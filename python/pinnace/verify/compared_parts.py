@@ -114,12 +114,12 @@ def compared_part(
     part = Part(len(inputs), [feed_text(feed) for feed in inputs[:NAMED]], source.description)
     work: Verification | None = None
     for place, (column, (target, mode)) in enumerate(columns.items()):
-        bounds = {**bounds_of(mode), **tolerance}
         try:
             session = Session(program, target, threads, precision=mode)
         except _core.Unsupported as error:
             part.unavailable[column] = str(error)
             continue
+        bounds = {**bounds_of(session.precision), **tolerance}  # of what "auto" became
         if work is None:
             arrays_of = [_ordered(program, feed, number) for number, feed in enumerate(inputs)]
             work = Verification(program, source, arrays_of, tolerance, second)

@@ -29,8 +29,9 @@ TEST(LowerAffineGrid, OfKnownSizes) {
 }
 
 TEST(LowerAffineGrid, AnyNumberOfImages) {
-  const char* sizes = "const %one : i64[1] = {0} const %rest : i64[3] = {3,5,7} const %images : i64[1] = {1} %shape : "
-                      "i64[3] = shape(%theta) %n : i64[1] = gather(%shape, %one) %size : i64[4] = concat(%n, %rest) {axis=0}";
+  const char* sizes =
+      "const %one : i64[1] = {0} const %rest : i64[3] = {3,5,7} const %images : i64[1] = {1} %shape : "
+      "i64[3] = shape(%theta) %n : i64[1] = gather(%shape, %one) %size : i64[4] = concat(%n, %rest) {axis=0}";
   EXPECT_EQ(apply_pass("lower_affine_grid", graph("f32[n,2,3]", sizes, 0)).changes, 1);
 }
 

@@ -718,6 +718,24 @@ TEST(KeptStates, FollowTheSizesOfRunsAndBelongToOneSession) {
   }
 }
 
+// A device that cannot give a state up has it on: the plan that it lies with is not given up for those of other sizes.
+TEST(KeptStates, StayWhereTheyCannotBeHadFrom) {
+  for (int refusals = 1; refusals <= 3; ++refusals) {
+    FakeBackend fake;
+    fake.keeps_states = true;
+    Options options = on(fake);
+    options.plan_cache = 1;
+    auto session = Session::create(program_of(kStates), options);
+    ASSERT_TRUE(session.ok());
+    ASSERT_TRUE(run_states(*session, 2, 1).ok());
+    fake.states_refused = refusals;
+    for (int i = 0; i < refusals; ++i) EXPECT_EQ(run_states(*session, 2, 2 + i % 2).code(), Code::kOutOfMemory);
+    ASSERT_TRUE(run_states(*session, 3, 4).ok());
+    EXPECT_EQ(state_of(*session, 0), 6);
+    EXPECT_EQ(state_of(*session, 1), 5);
+  }
+}
+
 TEST(KeptStates, AFailedRunLeavesThemAndFallbackTakesThemAlong) {
   FakeBackend fake;
   fake.keeps_states = true;

@@ -155,6 +155,16 @@ TEST(Cancel, SubmittedRunsEndByTimeoutToo) {
   EXPECT_NE(run->wait().message().find("timed out after 1 s"), std::string::npos) << run->wait().message();
 }
 
+TEST(Cancel, WaitingForAsLongAsTheClockGoes) {
+  Session session = session_of(kEndless);
+  Inputs inputs(session);
+  inputs.set_bool(true);
+  auto run = session.submit(inputs.tensors, {}, {}, {.timeout = milliseconds(200)});
+  ASSERT_TRUE(run.ok());
+  EXPECT_TRUE(run->wait_for(std::chrono::nanoseconds::max()));
+  EXPECT_TRUE(run->done());
+}
+
 TEST(Cancel, WaitingForASubmittedRunEndsBeforeTheRunDoes) {
   Session session = session_of(kEndless);
   Inputs inputs(session);

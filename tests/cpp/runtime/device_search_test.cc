@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -141,6 +142,38 @@ TEST_F(DeviceSearches, StatesMoveIntoTheDevicesMemory) {
     if (row(*session, "conv").backend == "fake") break;
     ASSERT_LT(runs, 20000);
   }
+}
+
+TEST_F(DeviceSearches, ResultsAreReadWhileASessionChangesOver) {
+  for (int i = 0; i < 20; ++i) {
+    fake.measured_as += " again";
+    auto session = Session::create(network(kLarge), options());
+    ASSERT_TRUE(session.ok() && session->run(in.all).ok());
+    std::atomic<bool> ends{false};
+    std::thread reader([&] {
+      while (!ends) EXPECT_EQ(session->output_type(0).shape[3], Dim(kLarge));
+    });
+    int runs = 1;
+    EXPECT_TRUE(runs_until_on(*session, "fake", &runs));
+    ends = true;
+    reader.join();
+  }
+}
+
+TEST_F(DeviceSearches, ASessionThatNeverRanLeavesTheSearchToOthers) {
+  const Program program = network(kLarge);
+  const auto prepared = Prepared::create(program, options());
+  ASSERT_TRUE(prepared.ok());
+  {
+    auto unused = Session::create(*prepared);
+    ASSERT_TRUE(unused.ok());
+  }
+  auto session = Session::create(*prepared), other = Session::create(program, options());
+  ASSERT_TRUE(session.ok() && other.ok());
+  int runs = 0;
+  EXPECT_TRUE(runs_until_on(*session, "fake", &runs));
+  runs = 0;
+  EXPECT_TRUE(runs_until_on(*other, "fake", &runs));
 }
 
 TEST_F(DeviceSearches, ASessionThatGoesEndsTheSearchAndNothingIsUsedAfterIt) {

@@ -347,6 +347,9 @@ TEST_P(Faults, States) {
   };
   fail_everywhere({"run with a state", note, [&] { return session->run(net.inputs); }, unless(-1), [] {}, {}},
                   GetParam());
+  fail_everywhere(
+      {"profile with a state", note, [&] { return session->profile(net.inputs).status(); }, unless(-1), [] {}},
+      GetParam());
   float value[2] = {7, 7};
   Tensor given;
   given.type.shape = {2};
@@ -368,6 +371,41 @@ TEST_P(Faults, States) {
   fail_everywhere({"state", note, [&] { return session->state(0).status(); },
                    [&](const Status&) { return now() == before ? std::string() : "the state has changed"; }, [] {}},
                   GetParam());
+}
+
+TEST_P(Faults, AProfileOfTheCInterface) {
+  const Net net(kSmall);
+  const auto bytes = net.program.bytes();
+  pnc_program* program = nullptr;
+  pnc_session* session = nullptr;
+  pnc_options options = {};
+  options.target = "cpu";
+  options.threads = 1;
+  ASSERT_EQ(pnc_program_from_bytes(bytes.data(), bytes.size(), PNC_VERIFY_FULL, &program), PNC_OK);
+  ASSERT_EQ(pnc_session_create(program, &options, &session), PNC_OK);
+  const pnc_tensor x{net.inputs[0].memory.host, net.inputs[0].memory.bytes, PNC_F32, 2, {2, 4}};
+  const auto now = [&] {
+    pnc_tensor state{};
+    EXPECT_EQ(pnc_session_state(session, 0, &state), PNC_OK);
+    return *static_cast<const float*>(state.data);
+  };
+  float before = 0;
+  const pnc_profile_event* events = nullptr;
+  int32_t count = 0;
+  fail_everywhere({"C interface, a profile with a state", [&] { before = now(); },
+                   [&] {
+                     return pnc_session_profile(session, &x, 1, nullptr, 0, nullptr, &events, &count) == PNC_OK
+                                ? Status()
+                                : Status::no_memory();
+                   },
+                   [&](const Status& status) -> std::string {
+                     if (now() != before + (status.ok() ? 1 : 0)) return "the state is " + std::to_string(now());
+                     return status.ok() == (events && count) ? "" : "events are given by a failed call, or none";
+                   },
+                   [&] { pnc_free(std::exchange(events, nullptr)); }},
+                  GetParam());
+  pnc_session_close(session);
+  pnc_program_close(program);
 }
 
 /// Every function of the C API that can fail, but for those of streams (stream_faults_test.cc), one after another; the

@@ -2,9 +2,12 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include <pinnace/pinnace.h>
+#include <pinnace/session.h>
 
 #include "base/border.h"
 #include "cpp/fault_harness.h"
@@ -96,6 +99,51 @@ TEST_P(StreamFaults, CInterface) {
                      return calls.right() ? "" : "gives other numbers afterwards";
                    },
                    [&] { calls.end(); }},
+                  GetParam());
+}
+
+TEST_P(StreamFaults, AnEndThatFailsLeavesTheStreamOpen) {
+  const StreamAxis time{"x", 2};
+  const auto model = model_of(kSound).streamed(std::span(&time, 1));
+  ASSERT_TRUE(model.ok()) << model.status().message();
+  const Program program = *model->build();
+  std::optional<Session> session;
+  std::vector<std::byte> before;
+  const auto saved = [&] {
+    auto states = session->save_state();
+    EXPECT_TRUE(states.ok());
+    return states ? *states : std::vector<std::byte>();
+  };
+  const auto chunk = [&]() -> float {
+    float values[2] = {3, 5};
+    Tensor x;
+    x.type.shape = {1, 1, 2};
+    x.memory = {values, sizeof values};
+    EXPECT_TRUE(session->run(std::span(&x, 1)).ok());
+    return static_cast<const float*>(session->output(0).memory.host)[1];
+  };
+  std::vector<int64_t> rest;
+  fail_everywhere({"finish a stream",
+                   [&] {
+                     session.emplace(*Session::create(program, {.target = "cpu", .threads = 1}));
+                     chunk();
+                     before = saved();
+                   },
+                   [&]() -> Status {
+                     PINNACE_ASSIGN(rest, session->finish());
+                     return {};
+                   },
+                   [&](const Status& status) -> std::string {
+                     if (status.ok()) {
+                       if (rest != std::vector<int64_t>{1}) return "another number of elements is left";
+                       return chunk() == 2 * 3 + 4 * 5 ? "" : "the next stream begins with other numbers";
+                     }
+                     if (saved() != before) return "the states have changed";
+                     if (chunk() != 5 + 2 * 3 + 4 * 5) return "the next chunk gives other numbers";
+                     const auto again = session->finish();
+                     return again && again->at(0) == 1 ? "" : "the stream cannot be ended any more";
+                   },
+                   [&] { session.reset(); }},
                   GetParam());
 }
 

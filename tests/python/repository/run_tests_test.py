@@ -134,7 +134,9 @@ def test_long_files_of_a_full_run_are_shared_among_suites(
     (folder / "long_test.py").write_text("".join(f"def test_{i}(): pass\n" for i in range(7)))
     assert run_tests.main(["--all", "--only", "python"], tree) == 0
     assert "python:long_test:3-of-3: 2 passed" in capsys.readouterr().out
-    passes = [json.loads((tree / f"build/results/python-long_test-{i}-of-3.json").read_text())["passes"] for i in (1, 2, 3)]
+    passes = [
+        json.loads((tree / f"build/results/python-long_test-{i}-of-3.json").read_text())["passes"] for i in (1, 2, 3)
+    ]
     assert sorted(name for part in passes for name in part) == [f"tests.python.long_test::test_{i}" for i in range(7)]
 
 

@@ -25,8 +25,8 @@ bool row_norm_takes(const KernelNode& node) {
   const TensorType& x = node.input(0);
   const auto axis = node.axis(node.attr_int("axis"), x.rank());
   if (!axis.ok() || x.elements() == 0 || node.output_count() > 1 || node.input(1).dtype != x.dtype) return false;
-  const int64_t columns = Slices(x.shape, *axis, x.rank() - *axis).size;
-  return node.input(1).elements() == columns && (!node.has_input(2) || node.input(2).elements() == columns);
+  return is_row_of(node.input(1).shape, x.shape, *axis) &&
+         (!node.has_input(2) || is_row_of(node.input(2).shape, x.shape, *axis));
 }
 
 template <const F32Isa& isa>

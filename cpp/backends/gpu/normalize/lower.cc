@@ -5,6 +5,7 @@
 #include "backends/gpu/normalize/params.h"
 #include "backends/gpu/reduce/params.h"
 #include "backends/gpu/unary/chain.h"
+#include "ops/lines.h"
 #include "ops/move.h"
 
 namespace pinnace::gpu {
@@ -45,7 +46,9 @@ Status by_axis(NodeLowering& n, bool rms) {
   for (int i = 0; i < n.in(0).rank(); ++i) (i < axis ? s.rows : s.size) *= n.in(0).shape[static_cast<size_t>(i)].size;
   s.channels = s.size;
   for (int i = 1; i < 3; ++i) {
-    if (n.has(i) && n.in(i).elements() != s.size) return n.refuse(Rule::kAttribute, to_string(n.in(i)));
+    if (n.has(i) && !is_row_of(n.in(i).shape, n.in(0).shape, axis)) {
+      return n.refuse(Rule::kAttribute, to_string(n.in(i)));
+    }
   }
   return normalize(n, s, true, n.has(2));
 }

@@ -45,8 +45,12 @@ void map_cdist(Call& c) {
     return c.output(c.full(sizes, c.constant(0, c.dtype_of(a))));
   }
   // Beyond 25 rows PyTorch multiplies out the square, which takes no [n, m, d]; compute_mode 1 always, 2 never.
-  const Dim n = c.dim(a, -2), m = c.dim(b, -2);
-  const bool many = !n.known() || !m.known() || n.size > 25 || m.size > 25;
+  const auto most = [&](Dim d) {
+    return d.known()       ? d.size
+           : d.symbol >= 0 ? c.builder().session.symbols[static_cast<size_t>(d.symbol)].max
+                           : INT64_MAX;
+  };
+  const bool many = most(c.dim(a, -2)) > 25 || most(c.dim(b, -2)) > 25;
   if (p == 2 && mode != 2 && (mode == 1 || many)) {
     const Formula f(c, c.dtype_of(a));
     const auto squares = [&](ValueId x) { return c.add("reduce_sum_square", {x, c.constant_ints({c.rank(x) - 1})}); };

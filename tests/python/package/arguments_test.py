@@ -1,0 +1,93 @@
+"""What public calls say of arguments of the wrong form, and that nothing is lost by them."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pinnace as pn
+import pytest
+import torch
+from onnx import TensorProto, helper
+from pinnace import types
+from pinnace.cli import main
+from torch import nn
+
+
+@pytest.mark.parametrize(
+    "examples", [[torch.zeros(2, 3)], {"input": torch.zeros(2, 3)}, [(1,)], torch.zeros(2, 3), [3], 3]
+)
+def test_examples_of_another_form(examples: Any) -> None:
+    model = pn.load(nn.Linear(3, 4), torch.zeros(2, 3))
+    for verify in (True, False):
+        with pytest.raises(
+            pn.InvalidArgument, match="build: examples must be a list of dicts of input names and arrays"
+        ):
+            model.build(examples=examples, verify=verify)
+
+
+@pytest.mark.parametrize(
+    ("name", "outputs", "says"),
+    [("", 1, "printable text"), ("a b", 1, "printable text"), ("a\0b", 1, "printable"), ("aud.z", 0, "0 outputs")],
+)
+def test_custom_operators_that_cannot_be(name: str, outputs: int, says: str) -> None:
+    before = types.custom_op_names()
+    with pytest.raises(pn.InvalidArgument, match=says):
+        pn.custom_op(name, lambda inputs, attributes: inputs, lambda arrays, attributes: arrays, outputs=outputs)
+    with pytest.raises(TypeError, match="must be text"):
+        pn.custom_op(5, lambda inputs, attributes: inputs, lambda arrays, attributes: arrays)  # type: ignore[arg-type]
+    assert types.custom_op_names() == before
+
+
+def test_errors_with_nodes_travel_between_processes() -> None:
+    class Exponential(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            made: torch.Tensor = torch.linalg.matrix_exp(x)
+            return made
+
+    with pytest.raises(pn.ConversionError) as caught:
+        pn.load(Exponential(), torch.randn(3, 3))
+    assert caught.value.nodes
+    for again in (pickle.loads(pickle.dumps(caught.value)), copy.deepcopy(caught.value)):
+        assert str(again) == str(caught.value)
+        assert [repr(node) for node in again.nodes] == [repr(node) for node in caught.value.nodes]
+
+
+@pytest.mark.parametrize("operator", ["Div", "Mod"])
+def test_made_up_divisors_are_not_zero(operator: str) -> None:
+    def value(name: str) -> onnx.ValueInfoProto:
+        return helper.make_tensor_value_info(name, TensorProto.INT32, [4])
+
+    graph = helper.make_graph(
+        [helper.make_node(operator, ["x", "z"], ["y"])], "g", [value("x"), value("z")], [value("y")]
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
+    model.ir_version = 8
+    assert "divides by it" in str(pn.load(model).build().metadata["made_up.z"])
+
+
+def test_the_output_is_none_of_the_sources(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.export.save(torch.export.export(nn.Linear(3, 4).eval(), (torch.zeros(2, 3),)), "net.pt2")
+    (tmp_path / "other.pt2").symlink_to("net.pt2")
+    before = Path("net.pt2").read_bytes()
+    for output in ("net.pt2", "other.pt2"):
+        assert main(["convert", "net.pt2", "-o", output]) == 2
+        assert Path("net.pt2").read_bytes() == before
+    assert main(["convert", "net.pt2", "-o", "net.pnc", "--quiet"]) == 0
+
+
+def test_precision_auto_is_judged_as_what_it_became() -> None:
+    net = nn.Linear(64, 64).eval()
+    x = torch.randn(2, 64)
+    assert pn.compare(pn.load(net, x).build(), net, {"input": x}, targets=["cpu"], precision="auto").ok
+
+
+def test_samples_with_a_negative_bit_are_what_torch_says() -> None:
+    tensor = torch.complex(torch.zeros(2, 3), torch.ones(2, 3)).mH.imag
+    assert tensor.is_neg()
+    np.testing.assert_array_equal(pn.arrays.as_array(tensor), -np.ones((3, 2), np.float32))
