@@ -40,6 +40,7 @@ from pinnace.torch.export import (
     is_module,
     with_ways_out,
 )
+from pinnace.torch.export_failure import refuse_lazy
 from pinnace.torch.held_buffers import with_one_buffer
 from pinnace.torch.module_call import (
     bound_arguments,
@@ -253,6 +254,7 @@ def _load_module(
     draws: bool,
 ) -> Model:
     name = type(module).__name__
+    refuse_lazy(module)
     args, kwargs = module_call(module, example_inputs, kwargs)
     dynamic_shapes = named_dims(module, dynamic_shapes, args, kwargs)
     start = time.perf_counter()

@@ -175,7 +175,8 @@ Result<DeviceOptions> options_from_environment() {
       std::string_view name;
       uint64_t* value;
     } const sizes[] = {{"max_binding_bytes", &options.max_binding_bytes},
-                       {"max_buffer_bytes", &options.max_buffer_bytes}};
+                       {"max_buffer_bytes", &options.max_buffer_bytes},
+                       {"max_turns", &options.max_turns}};
     struct {
       std::string_view name;
       bool* value;
@@ -206,7 +207,7 @@ Result<DeviceOptions> options_from_environment() {
           "PINNACE_GPU_OPTIONS: '", item,
           "' is not one of validation, staging, no_f16, no_matrices, unknown_subgroup, "
           "offset_alignment=N, shared_bytes=N, max_invocations=N, max_groups=N, max_binding_bytes=N, "
-          "max_buffer_bytes=N, fail_buffer=N, "
+          "max_buffer_bytes=N, max_turns=N, fail_buffer=N, "
           "fail_submit=N, fail_open=N, faulty_devices=N, drop_barrier=N, fail_self_test=KERNEL, no_self_check, "
           "measure_software");
     }

@@ -46,6 +46,7 @@ struct DeviceCaps {
   uint64_t max_buffer_bytes = uint64_t{1} << 30;  ///< a multiple of kBufferStep: buffer_limit()
   uint32_t offset_alignment = 256;                ///< of Binding::offset; a power of two, at most 256
   double timestamp_ns = 0;                        ///< of one tick; 0: no time stamps
+  uint64_t max_turns = UINT64_MAX;                ///< of one loop of a kernel, which ends after them as if it were done
 };
 
 /// What a test asks of a driver, so that it behaves like a lesser device. Limits only ever fall.
@@ -59,7 +60,7 @@ struct DeviceOptions {
   uint32_t shared_bytes = 1 << 20;   ///< at most this
   uint32_t max_invocations = 1024;   ///< at most this
   uint32_t max_groups = UINT32_MAX;  ///< on each axis, at most this
-  uint64_t max_binding_bytes = UINT64_MAX, max_buffer_bytes = UINT64_MAX;  ///< at most these
+  uint64_t max_binding_bytes = UINT64_MAX, max_buffer_bytes = UINT64_MAX, max_turns = UINT64_MAX;  ///< at most these
   /// Faults: the n-th buffer, the n-th submit (from 1) fails, by kOutOfMemory and kDeviceLost. 0: none.
   uint32_t fail_buffer = 0, fail_submit = 0;
   /// Not the driver's. Of the devices opened with these options in a process: the n-th cannot be opened (0: none); only

@@ -4,6 +4,7 @@
 #include <cassert>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "backends/gpu/context.h"
@@ -139,6 +140,10 @@ class Lowering {
   size_t element_bytes(const TensorType& type) const;
   /// The index of the step.
   int32_t add_step(Step step);
+  /// A kernel of the node has a loop of so many turns.
+  void loops(int64_t turns) { turns_[node_] = std::max(turns_[node_], turns); }
+  /// The longest by node; those that are missing are short.
+  std::map<size_t, int64_t>& turns() { return turns_; }
 
   /// The value in this layout; a step is added if it only has the other, or is an input of the segment.
   TensorId dense(ValueId id);
@@ -175,6 +180,7 @@ class Lowering {
   std::vector<std::shared_ptr<const Constant>> known_;
   std::vector<std::string> error_labels_;
   size_t node_ = 0;
+  std::map<size_t, int64_t> turns_;
   std::string key_;
 };
 
@@ -269,6 +275,10 @@ class NodeLowering {
                double work, bool wide = false) {
     return step(id, SpecValues(), params, std::move(bindings), groups, work, wide);
   }
+
+  /// A step of this node has a loop of at most so many turns: to be told where sizes of the model can make it long
+  /// (DeviceCaps::max_turns).
+  void loops(int64_t turns) { lowering_.loops(turns); }
 
   /// A step that was changed to do this node's work as well.
   void repeat(Step step);

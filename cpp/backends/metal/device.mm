@@ -399,6 +399,7 @@ Result<std::unique_ptr<Device>> open_device(uint32_t index, const DeviceOptions&
         static_cast<uint32_t>(std::min<NSUInteger>([device maxThreadsPerThreadgroup].width, options.max_invocations));
     caps.max_groups.fill(std::min((1u << 22) - 1, options.max_groups));  // positions in the grid are 32-bit numbers
     caps.max_binding_bytes = std::min(caps.max_binding_bytes, options.max_binding_bytes);
+    caps.max_turns = options.max_turns;
     caps.max_buffer_bytes = gpu::buffer_limit(std::min<uint64_t>([device maxBufferLength], options.max_buffer_bytes));
     caps.offset_alignment = std::max(16u, options.offset_alignment);
     caps.timestamp_ns = 1;

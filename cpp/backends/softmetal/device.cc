@@ -408,6 +408,7 @@ Result<std::unique_ptr<gpu::Device>> open(const gpu::DeviceOptions& options, con
   caps.max_groups.fill(std::min((1u << 22) - 1, options.max_groups));
   caps.max_binding_bytes = std::min(caps.max_binding_bytes, options.max_binding_bytes);
   caps.max_buffer_bytes = gpu::buffer_limit(std::min(caps.max_buffer_bytes, options.max_buffer_bytes));
+  caps.max_turns = options.max_turns;
   caps.offset_alignment = std::max(16u, options.offset_alignment);
   caps.timestamp_ns = 1;
   auto device = std::make_unique<SoftDevice>(std::move(caps), options, execution, kernels);

@@ -33,6 +33,8 @@ gpu::DeviceCaps named(const VkPhysicalDeviceProperties& p) {
   caps.identity =
       str_cat(p.deviceName, "/", p.vendorID, "/", p.deviceID, "/", p.driverVersion, "/", hex(p.pipelineCacheUUID));
   caps.software = p.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU;
+  // Mesa's software Vulkan: LP_MAX_TGSI_LOOP_ITERATIONS of its gallivm, which nothing that is asked of a device tells.
+  if (caps.name.starts_with("llvmpipe")) caps.max_turns = 65535;
   return caps;
 }
 
@@ -284,6 +286,7 @@ class VulkanDevice final : public gpu::Device {
       caps_.max_groups[i] = std::min(p.limits.maxComputeWorkGroupCount[i], options_.max_groups);
     }
     caps_.max_binding_bytes = std::min<uint64_t>(p.limits.maxStorageBufferRange, options_.max_binding_bytes);
+    caps_.max_turns = std::min(caps_.max_turns, options_.max_turns);
     caps_.max_buffer_bytes =
         gpu::buffer_limit(std::min<uint64_t>(memory.maxMemoryAllocationSize, options_.max_buffer_bytes));
     caps_.offset_alignment =

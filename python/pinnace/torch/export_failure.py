@@ -49,6 +49,11 @@ _ADVICE = (
         "Give dynamic_shapes the range that the code takes: pn.Dim(name, min, max, multiple_of=...)",
     ),
     (".numpy() is not supported", "Compute with torch in place of numpy"),
+    (
+        "copy__default of type call_function is missing nn_module_stack",
+        "A registered buffer is set to an input, or to another buffer, itself: set it to a copy (self.h = x.clone()), "
+        "or copy into it (self.h.copy_(x))",
+    ),
 )
 
 
@@ -62,8 +67,29 @@ def export_failure(
     if (own := _call_error(module, args, kwargs)) is not None:
         where = f"{name} cannot be called with these example inputs ({_shapes(args, kwargs)})"
         return _refused(where, own, "call", "")
-    advice = next((advice for part, advice in _ADVICE if part in str(error)), "")
+    advice = next((advice for part, advice in _ADVICE if part in str(error)), "") or _advice_of(module)
     return _refused(f"torch.export cannot export {name}", error, "torch.export", advice)
+
+
+def refuse_lazy(module: Any) -> None:
+    """ConversionError: weights of the module have no values yet. A call would give them some, and change the module."""
+    import torch
+
+    for name, value in [*module.named_parameters(), *module.named_buffers()]:
+        if torch.nn.parameter.is_lazy(value):
+            raise _core.ConversionError(
+                f"{type(module).__name__}: {name!r} has no values yet: call the module once before it is loaded"
+            )
+
+
+def _advice_of(module: Any) -> str:
+    """What to change in a module that torch.export refuses for what it has in it."""
+    import torch
+
+    for name, part in module.named_modules():
+        if name and isinstance(part, torch.jit.ScriptModule):
+            return f"{name!r} is TorchScript, which torch.export does not follow: script the whole, or leave it out"
+    return ""
 
 
 def _refused(what: str, error: BaseException, op: str, advice: str) -> _core.ConversionError:
@@ -189,4 +215,4 @@ class _WithoutGraphs:
         return getattr(self._stream, name)
 
 
-__all__ = ["export_failure", "torch_said_quietly"]
+__all__ = ["export_failure", "refuse_lazy", "torch_said_quietly"]

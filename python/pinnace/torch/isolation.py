@@ -145,11 +145,16 @@ def _settings() -> dict[str, tuple[Callable[[], Any], Callable[[Any], Any]]]:
             lambda value: core._set_fp32_precision_setter(backend, operators, value),
         )
 
+    def default_device() -> Any:
+        context = getattr(torch._GLOBAL_DEVICE_CONTEXT, "device_context", None)
+        return None if context is None else context.device
+
     return {
         "numpy's errors": (np.geterr, lambda value: np.seterr(**value)),
         "grad": (torch.is_grad_enabled, torch.set_grad_enabled),
         "default dtype": (torch.get_default_dtype, torch.set_default_dtype),
-        "default device": (torch.get_default_device, torch.set_default_device),
+        # None: nobody has set one. A device that is set, the CPU too, is looked at by every call of torch's.
+        "default device": (default_device, torch.set_default_device),
         "threads": (torch.get_num_threads, torch.set_num_threads),
         # These three write some of those below them, of which the first is the default of the others.
         "matmul precision": (torch.get_float32_matmul_precision, torch.set_float32_matmul_precision),

@@ -79,7 +79,7 @@ constexpr MayBeRefused kMayBeRefused[] = {
     {"gemm_packed", 1 << 20, 0, "the same"},
     {"gemm_split", 1 << 20, 0, "the same"},
     {"gemm_int32", 4096, 16, "the same; matrices whose two dimensions both broadcast"},
-    {"grid_sample", 4096, 0, "a plane of the image"},
+    {"grid_sample", 16384, 0, "a plane of the image"},
     {"leave_nc4hw4", 512, 0, "an element and what lies before it in 256 bytes"},
     {"pool_adaptive", 4096, 0, "a plane"},
     {"pool_global", 4096, 0, "a plane"},

@@ -91,3 +91,29 @@ def test_samples_with_a_negative_bit_are_what_torch_says() -> None:
     tensor = torch.complex(torch.zeros(2, 3), torch.ones(2, 3)).mH.imag
     assert tensor.is_neg()
     np.testing.assert_array_equal(pn.arrays.as_array(tensor), -np.ones((3, 2), np.float32))
+
+
+class Delay(nn.Module):
+    h: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("h", torch.zeros(3))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        difference = x - self.h
+        self.h = x
+        return difference
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (Delay, r"self\.h\.copy_\(x\)"),
+        (lambda: nn.LazyLinear(4), "'weight' has no values yet: call the module once before it is loaded"),
+        (lambda: nn.Sequential(torch.jit.script(nn.Linear(3, 4)), nn.ReLU()), "'0' is TorchScript"),
+    ],
+)
+def test_what_to_change_in_a_module(make: Any, says: str) -> None:
+    with pytest.raises(pn.ConversionError, match=says):
+        pn.load(make(), torch.randn(3))

@@ -42,6 +42,7 @@ Status lower_attention(NodeLowering& n) {
   const int64_t E = flat ? q.shape[2].size / Hq : q.shape[3].size, F = flat ? v.shape[2].size / Hk : v.shape[3].size;
   const int64_t chunks = (F + 63) / 64;
   if (E == 0) return n.refuse(Rule::kAttribute, to_string(q));
+  n.loops(2 * Sk);
   const auto wanted = static_cast<float>(n.view().attr_float("scale"));
   const float scale = wanted != 0 ? wanted : static_cast<float>(1 / std::sqrt(static_cast<double>(E)));
   const auto window = [&](const char* name) {  // far beyond any key, and sums of it and a position are integers

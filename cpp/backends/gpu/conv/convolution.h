@@ -21,6 +21,8 @@ struct Convolution {
 
 /// Positions are 32-bit integers in kernels: a stride that leaves them is never taken twice, but is multiplied.
 bool positions_fit(const Window& w);
+/// Tells of the kernels' loops, over taps and over the channels of a group.
+void note_loops(NodeLowering& n, const Window& w);
 
 /// Bias by channel, zeros without one, filled up to whole blocks.
 TensorId bias_weights(NodeLowering& n, int64_t M);

@@ -197,6 +197,10 @@ bool positions_fit(const Window& w) {
   return true;
 }
 
+void note_loops(NodeLowering& n, const Window& w) {
+  n.loops(std::max(w.taps(), n.in(0).shape[1].size / std::max<int64_t>(1, n.view().attr_int("group"))));
+}
+
 Status lower_conv(NodeLowering& n) {
   PINNACE_TRY(check_weights(n));
   PINNACE_ASSIGN(Window window, check_convolution(n.view(), 2));
@@ -205,6 +209,7 @@ Status lower_conv(NodeLowering& n) {
       window,    n.in(0).shape[0].size, n.in(0).shape[1].size, n.in(1).shape[0].size, n.view().attr_int("group"),
       activation};
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
+  note_loops(n, window);
   if (!weights_known(n)) {
     on_rows(n, c, false);
   } else if (on_planes(c, window.out) && c.group == c.C && c.M == c.C && c.C > 1 &&
@@ -223,6 +228,7 @@ Status lower_conv_transpose(NodeLowering& n) {
   PINNACE_ASSIGN(const Window window, check_conv_transpose(n.view()));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
+  note_loops(n, window);
   const Convolution c{
       window,    n.in(0).shape[0].size, n.in(0).shape[1].size, n.out().shape[1].size, n.view().attr_int("group"),
       activation};

@@ -176,6 +176,7 @@ Status lower_quantized_conv(NodeLowering& n) {
   PINNACE_ASSIGN(const Window window, check_convolution(n.view(), 2));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
+  note_loops(n, window);
   const ByteConvolution c{window,
                           n.in(0).shape[0].size,
                           n.in(0).shape[1].size,
@@ -199,6 +200,7 @@ Status lower_quantized_conv_transpose(NodeLowering& n) {
   PINNACE_ASSIGN(const Window window, check_conv_transpose(n.view()));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
+  note_loops(n, window);
   on_rows(n,
           {window, n.in(0).shape[0].size, n.in(0).shape[1].size, n.out().shape[1].size, n.view().attr_int("group"),
            Requantize(n.in(0), n.in(1), n.out(), activation)},

@@ -29,6 +29,7 @@ Zeros zeros_of(NodeLowering& n, int input, int64_t lines, int64_t outer, int64_t
 Status lower_mat_mul_integer(NodeLowering& n) {
   Product p;
   PINNACE_TRY(mat_mul_product(n, p));
+  n.loops(p.K);
   const Zeros za = zeros_of(n, 2, p.M, p.a_outer, p.a_inner, p.K);
   const Zeros zb = zeros_of(n, 3, p.N, p.b_outer, p.b_inner, p.K);
   const bool packed = n.constant(1) && p.b_outer == 0 && p.b_inner == 0 && p.K > 0;

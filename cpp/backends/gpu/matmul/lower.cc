@@ -52,6 +52,7 @@ GemmParams gemm_params(const Product& p, const Epilogue& e) {
 }
 
 Status multiply(NodeLowering& n, const Product& p, const Activation& activation) {
+  n.loops(p.K);
   const Epilogue e = in_epilogue(activation) ? epilogue_of(activation) : Epilogue();
   const bool columns = n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
   const int64_t batch = p.outer * p.inner;

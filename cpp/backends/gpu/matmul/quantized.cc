@@ -11,6 +11,7 @@ Status multiply(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   Product p;
   PINNACE_TRY(describe(n, p));
+  n.loops(p.K);
   const Requantize r(n.in(0), n.in(1), n.out(), activation);
   const bool packed = n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
   const int32_t flip = packed ? byte_offset(n.in(1).dtype) : 0;

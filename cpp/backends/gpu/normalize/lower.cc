@@ -19,6 +19,7 @@ struct Normalization {
 
 void normalize_step(NodeLowering& n, const Normalization& s, TensorId x, TensorId w, TensorId b, bool scale, bool bias,
                     TensorId y) {
+  n.loops(s.size / 16);  // a workgroup has more lanes
   n.step(KernelId::normalize, NormalizeConstants{.RMS = s.rms, .SCALE = scale ? 1 : 0, .BIAS = bias ? 1 : 0},
          NormalizeParams{.rows = s.rows,
                          .size = s.size,

@@ -48,6 +48,7 @@ Status whole(NodeLowering& n, bool mean) {
   PINNACE_TRY(n.require_float(0));
   const ImageShape s = image_shape(n.in(0));
   const int64_t planes = s.N * s.blocks();
+  n.loops(s.pixels / 32);  // a workgroup has more lanes
   const TensorId x = n.nc4hw4(0), y = n.make_nc4hw4();
   n.step(KernelId::pool_global, PoolGlobalConstants{.MEAN = mean},
          PoolGlobalParams{.planes = planes, .pixels = s.pixels}, {x, y}, row_groups(planes),
@@ -71,6 +72,7 @@ Status adaptive(NodeLowering& n, bool mean) {
     }
   }
   const int64_t planes = s.N * s.blocks();
+  n.loops(std::max(H / std::max<int64_t>(1, OH), W / std::max<int64_t>(1, OW)) + 2);
   const TensorId from = n.nc4hw4(0), to = n.make_nc4hw4();
   n.step(KernelId::pool_adaptive, PoolAdaptiveConstants{.MEAN = mean},
          PoolAdaptiveParams{.H = H, .W = W, .OH = OH, .OW = OW}, {from, to},

@@ -59,6 +59,7 @@ Status pool(NodeLowering& n, Pool kind, const std::array<int64_t, 2>& dilation, 
   const int64_t planes = s.N * s.blocks();
   if (OH > 65535 * 8 || OW > 65535 * 8) return n.refuse(Rule::kBytes, to_string(n.in(0)));
   if (taps > 1 << 20) return n.refuse(Rule::kAttribute, "a window of a million elements");
+  n.loops(taps);
   const std::vector<int64_t> by_row = rows.divisors(), by_column = columns.divisors();
   const auto divisors = static_cast<int64_t>(by_row.size() * by_column.size());
   if (mean && divisors > kMostDivisors) return n.refuse(Rule::kAttribute, str_cat(divisors, " divisors"));

@@ -31,6 +31,7 @@ Status reduce(NodeLowering& n, int kind) {
   if (words && r.size == 0 && (kind == 2 || kind == 3)) return n.refuse(Rule::kAttribute, "a row without elements");
   const TensorId from = n.dense(0), y = n.make_dense();
   const auto work = static_cast<double>(r.rows * r.size);
+  n.loops(r.size / 32);  // a workgroup has more lanes
   if (!words) {
     n.step(KernelId::reduce, ReduceConstants{.KIND = kind}, r.params, {from, y}, row_groups(r.rows), work);
     return {};

@@ -32,6 +32,7 @@ Status describe_row(NodeLowering& n, Reduction& r) {
   PINNACE_TRY(check_scales(n));
   if (r.size == 0) return n.refuse(Rule::kAttribute, "a row without elements");
   if (r.size > kMostSummands) return n.refuse(Rule::kAttribute, str_cat(r.size, " summands"));
+  n.loops(r.size);
   return {};
 }
 

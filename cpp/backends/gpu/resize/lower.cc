@@ -72,6 +72,7 @@ Status lower_resize(NodeLowering& n) {
   PINNACE_TRY(n.require_float(0));
   ImageResize r;
   PINNACE_TRY(describe_resize(n, r));
+  n.loops(std::max(r.taps[0].count, r.taps[1].count));
   // It also comes to lie in the lanes beyond C, which hold finite numbers.
   const float outside = n.view().attr_float("extrapolation_value");
   if (!(std::fabs(outside) <= 65504)) return n.refuse(Rule::kAttribute, str_cat("extrapolation_value ", outside));

@@ -30,6 +30,7 @@ Status exponent_lanes(NodeLowering& n, KernelId kernel, int64_t count,
     return Status();
   });
   const int64_t slices = v.outer * v.inner;
+  n.loops(v.size);
   const TensorId from = n.dense(0), to = n.make_dense();
   std::vector<TensorId> bindings = {from, numbers, to};
   if (kernel == KernelId::int8_log_softmax) bindings.push_back(n.error_record());

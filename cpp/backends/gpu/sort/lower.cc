@@ -17,6 +17,7 @@ Status top(NodeLowering& n, int axis, int64_t k, bool smallest, bool last, bool 
   if (v.size > 0 && k > kMostLooks / v.size)
     return n.refuse(Rule::kAttribute, str_cat("the first ", k, " of ", v.size));
   const int64_t slices = v.outer * v.inner;
+  n.loops(v.size / 32);  // a workgroup has more lanes
   const TensorId x = n.dense(0), at = n.make_dense(places), y = values < 0 ? at : n.make_dense(values);
   const SpecValues constants =
       floats
