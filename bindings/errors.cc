@@ -103,7 +103,7 @@ void add_errors(py::module_& module) {
     error_classes[i] = new_class(module, kErrors[i].name, kErrors[i].doc, bases.ptr(), nullptr);
   }
   // What the bindings' own code, pybind11 or a public function without a Status could not allocate.
-  py::register_local_exception_translator([](std::exception_ptr thrown) {
+  py::register_local_exception_translator([](std::exception_ptr thrown) {  // NOLINT: the type that it takes
     try {
       if (thrown) std::rethrow_exception(thrown);
     } catch (const std::bad_alloc&) {
