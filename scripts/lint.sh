@@ -8,7 +8,7 @@ set -uo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 python=.venv/bin/python
-tidy_seconds=${LINT_TIDY_SECONDS:-300}
+tidy_seconds=${LINT_TIDY_SECONDS:-270}
 failed=()
 
 check() { # name command...: runs it, and remembers that it failed

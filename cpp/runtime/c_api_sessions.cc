@@ -326,16 +326,17 @@ pnc_status pnc_session_profile(pnc_session* session, const pnc_tensor* inputs, i
     *count = 0;
     RunArguments run;
     PINNACE_TRY(arguments_of(session, inputs, input_count, outputs, output_count, options, run));
-    return pinnace::ProfiledRun::run(session->session, run.inputs, run.outputs, {}, run.options, [&](auto profile) {
-      Rows list(5, 2);
-      for (const pinnace::ProfileEvent& e : profile) {
-        list.texts({&e.node, &e.op, &e.backend, &e.kernel, &e.module});
-        list.number(e.start_ns);
-        list.number(e.duration_ns);
-      }
-      pnc_free(std::exchange(*events, nullptr));  // of a run that was made again
-      return list.give(reinterpret_cast<const void**>(events), count);
-    });
+    return pinnace::ProfiledRun::run(session->session, run.inputs, run.outputs, {}, run.options,
+                                     [&](const auto& profile) {
+                                       Rows list(5, 2);
+                                       for (const pinnace::ProfileEvent& e : profile) {
+                                         list.texts({&e.node, &e.op, &e.backend, &e.kernel, &e.module});
+                                         list.number(e.start_ns);
+                                         list.number(e.duration_ns);
+                                       }
+                                       pnc_free(std::exchange(*events, nullptr));  // of a run that was made again
+                                       return list.give(reinterpret_cast<const void**>(events), count);
+                                     });
   });
   if (status == PNC_OK || !events || !count) return status;
   pnc_free(std::exchange(*events, nullptr));
