@@ -10,6 +10,7 @@
 #include <pinnace/session.h>
 
 #include "base/border.h"
+#include "base/status.h"
 #include "cpp/fault_harness.h"
 #include "cpp/text_program.h"
 
