@@ -2,9 +2,10 @@
 """Runs every test suite, C++ and Python, and closes with one line that adds them up.
 
 A suite is a process of its own: the C++ test program, the Python tests, the rules of the tree. With --all each
-GoogleTest suite and each Python file is one, so that a run of hours that was broken off goes on where it stopped: a
-suite that passed on the same commit, with nothing uncommitted then or now, is not run again. Each leaves one JSON file
-under build/results/. A suite that crashes, hangs or cannot start counts as one failed test; it never goes unnoticed.
+GoogleTest suite and each Python file is one, the longest files several (PYTHON_PARTS), so that a run of hours that was
+broken off goes on where it stopped: a suite that passed on the same commit, with nothing uncommitted then or now, is
+not run again. Each leaves one JSON file under build/results/. A suite that crashes, hangs or cannot start counts as one
+failed test; it never goes unnoticed.
 
 What the suites read: PINNACE_TEST_SEED (which slice of the large suites, and their random inputs), PINNACE_TEST_ALL=1
 (everything), PINNACE_TEST_BUDGET (seconds that the suite should take; larger suites cut their slice to it).

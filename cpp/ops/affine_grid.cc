@@ -5,6 +5,8 @@
 //   align_corners  int, default 0: -1 and 1 are the outer edges of the image; 1: the centres of its outer elements
 // Places and sums in double, rounded once. With align_corners a dimension of size 1 is at 0. NaN and infinities go
 // through products and sums as IEEE 754 has them. Source: ONNX AffineGrid, opset 20.
+#include "ops/affine_grid.h"
+
 #include "ops/lines.h"
 #include "ops/move.h"
 
@@ -50,10 +52,7 @@ Status affine_grid_reference(const NodeView& node, std::span<const TensorView> i
   const TensorView theta = in[0], grid = out[0];
   const bool align = node.attr_int("align_corners") != 0;
   const int k = grid.dim(-1) == 3 ? 3 : 2;
-  const auto place = [&](int64_t i, int64_t size) {
-    if (!align) return static_cast<double>(2 * i + 1) / static_cast<double>(size) - 1;
-    return size > 1 ? static_cast<double>(2 * i) / static_cast<double>(size - 1) - 1 : 0.0;
-  };
+  const auto place = [&](int64_t i, int64_t size) { return affine_grid_place(i, size, align); };
   const int64_t depth = k == 3 ? grid.dim(1) : 1, height = grid.dim(k - 1), width = grid.dim(k);
   if (grid.elements() == 0) return {};  // one of its sizes may still be huge
   const double cost = 60 * static_cast<double>(width);

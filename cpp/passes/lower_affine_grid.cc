@@ -2,16 +2,11 @@
 // image of its places along one of them times a column of theta, and the last column; back ends that have products and
 // sums run it. Of two dimensions: y = (theta[:, :, 2] + x * theta[:, :, 0]) + y * theta[:, :, 1]. Conditions: f32 or
 // f64, since affine_grid rounds once. Bound: the rounding of products and sums, which affine_grid has in double.
+#include "ops/affine_grid.h"
 #include "passes/rewrite.h"
 
 namespace pinnace {
 namespace {
-
-/// The centre of element i of `size`, as affine_grid has it.
-double place(int64_t i, int64_t size, bool align) {
-  if (!align) return static_cast<double>(2 * i + 1) / static_cast<double>(size) - 1;
-  return size > 1 ? static_cast<double>(2 * i) / static_cast<double>(size - 1) - 1 : 0.0;
-}
 
 class Lowering {
  public:
@@ -81,9 +76,10 @@ class Lowering {
     const int64_t size = grid_.shape[dimension].size;
     Shape constant(c + 2, Dim(1)), shape = rewrite_.type(factor).shape;
     constant[0] = shape[dimension] = Dim(size);
-    PINNACE_ASSIGN(const ValueId places,
-                   rewrite_.add_constant(str_cat(node_.name, ".places"), theta_.dtype, std::move(constant),
-                                         [&](size_t i) { return place(static_cast<int64_t>(i), size, align_); }));
+    PINNACE_ASSIGN(
+        const ValueId places,
+        rewrite_.add_constant(str_cat(node_.name, ".places"), theta_.dtype, std::move(constant),
+                              [&](size_t i) { return affine_grid_place(static_cast<int64_t>(i), size, align_); }));
     return insert("mul", {places, factor}, {}, std::move(shape));
   }
 

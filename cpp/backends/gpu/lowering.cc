@@ -119,6 +119,11 @@ int32_t Lowering::add_step(Step step) {
   return static_cast<int32_t>(steps_.size() - 1);
 }
 
+void Lowering::loops(int64_t turns) {
+  int64_t& longest = turns_[node_];
+  longest = std::max(longest, turns);
+}
+
 // -------------------------------------------------------------------------------------------------------- NodeLowering
 
 std::vector<double> NodeLowering::floats(int i) const {

@@ -141,7 +141,7 @@ class Lowering {
   /// The index of the step.
   int32_t add_step(Step step);
   /// A kernel of the node has a loop of so many turns.
-  void loops(int64_t turns) { turns_[node_] = std::max(turns_[node_], turns); }
+  void loops(int64_t turns);
   /// The longest by node; those that are missing are short.
   std::map<size_t, int64_t>& turns() { return turns_; }
 

@@ -87,9 +87,8 @@ def _integers(
     if _PLACES.search(spec.name) and shape and shape[-1] > 1:
         return _counted(spec, shape, 0, int(limits.max)), "0, 1, 2, …"
     if uses.sizes:
-        return random.integers(1, 3, shape).astype(
-            spec.dtype
-        ), f"1 and 2: '{uses.sizes[0]}' takes it as a size or divides by it"
+        small = random.integers(1, 3, shape).astype(spec.dtype)
+        return small, f"1 and 2: '{uses.sizes[0]}' takes it as a size or divides by it"
     if limits.bits == 8:
         whole = random.integers(limits.min, limits.max + 1, shape).astype(spec.dtype)
         return whole, f"from {limits.min} to {limits.max}"

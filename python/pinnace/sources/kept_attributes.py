@@ -48,35 +48,27 @@ def kept_attributes(
     """The attributes that forward() changes and whose change later calls depend on.
 
     original: the module, whose tensors share memory as its copies' may not. make: gives a copy of it in its initial
-    state. The module is called once; where that changes an attribute,
-    it is called several times, with and without the changes. Attributes that only cache or note something are none of
-    them. A module that cannot be called counts as one without such attributes: the export says what is wrong with it.
+    state. The module is called once; where that changes an attribute, it is called several times, with and without the
+    changes. Attributes that only cache or note something are none of them. A module that cannot be called counts as one
+    without such attributes: the export says what is wrong with it.
 
     ConversionError: such an attribute is neither a tensor of one shape and type nor a number, or it shares its memory
     with another attribute, a buffer or a parameter.
     """
-    shared = ""
     try:
-        with isolated_inference():
-            first = make()
-            before, owned = _images(first), {name: version(tensor) for name, tensor in _registered(first)}
-            first(*args, **kwargs)
-            after = _images(first)
-            changed = [at for at in {**before, **after} if before.get(at) != after.get(at)]
-            written = {name for name, tensor in _registered(first) if owned.get(name) != version(tensor)}
-            shared = _shared_memory(original, changed, written)
-            if not shared and not changed:
+        changed, shared = _changes(original, make(), args, kwargs)
+        if changed and not shared:
+            ran = _Ran(make, args, kwargs)
+            left, values = ran.outputs(())
+            if _same(left, ran.outputs(changed)[0]):
                 return []
-            if not shared:
-                ran = _Ran(make, args, kwargs)
-                left, values = ran.outputs(())
-                if _same(left, ran.outputs(changed)[0]):
-                    return []
-                kept = [at for at in changed if not _same(left, ran.outputs([at])[0])] or changed
+            kept = [at for at in changed if not _same(left, ran.outputs([at])[0])] or changed
     except Exception:  # whatever the user's code raises
         return []
     if shared:
         raise _core.ConversionError(shared)
+    if not changed:
+        return []
     module = make()
     held = {at: [vars(module.get_submodule(at[0])).get(at[1]), *(v.get(at) for v in values)] for at in kept}
     initial = {at: _initial(values[0], values[1:]) for at, values in held.items()}
@@ -86,21 +78,46 @@ def kept_attributes(
     return [KeptAttribute(*at, initial[at], type(held[at][0]) in _NUMBERS) for at in kept]
 
 
+def _changes(
+    original: torch.nn.Module, copied: torch.nn.Module, args: Sequence[Any], kwargs: Mapping[str, Any]
+) -> tuple[list[tuple[str, str]], str]:
+    """The attributes that a call of the copy changes, and what _shared_memory() says of it."""
+    with isolated_inference():
+        before, versions = _images(copied), {name: version(tensor) for name, tensor in _registered(copied)}
+        values = {at: vars(copied.get_submodule(at[0]))[at[1]] for at in before}
+        copied(*args, **kwargs)
+        after = _images(copied)
+        changed = [at for at in {**before, **after} if before.get(at) != after.get(at)]
+        # An attribute that is set to another tensor has left the memory that it shared.
+        same = {at for at in changed if at in values and vars(copied.get_submodule(at[0])).get(at[1]) is values[at]}
+        written = {name for name, tensor in _registered(copied) if versions.get(name) != version(tensor)}
+        return changed, _shared_memory(original, same, written, set(changed) - same)
+
+
 def _registered(module: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
     """(kind and name, tensor) of buffers and parameters."""
     yield from ((f"buffer {name!r}", tensor) for name, tensor in module.named_buffers())
     yield from ((f"parameter {name!r}", tensor) for name, tensor in module.named_parameters())
 
 
-def _shared_memory(module: torch.nn.Module, changed: Sequence[tuple[str, str]], written: Collection[str]) -> str:
+def _shared_memory(
+    module: torch.nn.Module,
+    changed: Collection[tuple[str, str]],
+    written: Collection[str],
+    replaced: Collection[tuple[str, str]],
+) -> str:
     """What to say where an attribute is a tensor in the memory of another one, a buffer or a parameter, and forward()
-    writes to one of them: both change, which two states do not. Empty: none is. written: names of _registered()."""
+    writes to one of them: both change, which two states do not. Empty: none is.
+
+    changed: attributes that are written to. written: names of _registered() that are. replaced: attributes that a call
+    sets to another value, which are left out.
+    """
     owners: dict[int, tuple[str, bool]] = {}  # by address: who, and whether it is written to
     for name, tensor in _registered(module):
         owners.setdefault(_address(tensor), (name, name in written))
     for path, name in _attributes(module):
         value = vars(module.get_submodule(path))[name]
-        if not (address := _address(value)):
+        if (path, name) in replaced or not (address := _address(value)):
             continue
         full, changes = f"{path}.{name}" if path else name, (path, name) in changed
         owner, is_written = owners.setdefault(address, (f"attribute {full!r}", changes))

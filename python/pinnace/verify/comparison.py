@@ -207,7 +207,8 @@ def compare(
                open for reading, and onnx.ModelProto.
     inputs     dict name -> array, of the shapes and dtypes of program.inputs, or several such dicts.
     targets    one, or several: "cpu", "vulkan", "nnapi:29".
-    precision  "fp32", "fp16", "bf16" or several: each is a column beside the target's name, with bounds of its own.
+    precision  "fp32", "fp16", "bf16", "auto" or several: each is a column beside the target's name, with bounds of its
+               own; "auto" has those of what it became.
     tolerance  bound on the difference relative to a value's largest magnitude, in place of the stated ones: a number
                for all floating-point types, or a dict dtype name -> number. None: the stated bounds.
     cancel     a CancelToken that ends the comparison with Cancelled; a run of the reference is waited for.

@@ -105,6 +105,19 @@ def run(name: str, size: int, target: str) -> tuple[Any, Any]:
     return result, row
 
 
+def test_long_sequences_of_small_layers_are_cut_into_dispatches() -> None:
+    if not any(device.target == "vulkan" and device.available for device in pn.devices()):
+        pytest.skip("there is no Vulkan device")
+    steps = 70_000
+    weights = "const %w : f32[1,3,1] = {0.5,-0.5,1} "
+    text, inputs = graph("gru(%a, %w, %w)", [(steps, 1, 1)], (steps, 1, 1, 1), weights)
+    inputs["a"][:, 0, 0] = np.random.default_rng(1).standard_normal(steps)
+    program = pn.Program(_core.Model.parse(text, [], False, []).build(["cpu"]))
+    (want,) = pn.Session(program, target="cpu").run(inputs).values()
+    (got,) = pn.Session(program, target="vulkan", fallback=False).run(inputs).values()
+    np.testing.assert_allclose(got, want, rtol=1e-3, atol=1e-5)
+
+
 @pytest.mark.parametrize("name", NODES)
 def test_a_loop_that_is_too_long_for_the_device_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PINNACE_GPU_OPTIONS", "max_turns=100")

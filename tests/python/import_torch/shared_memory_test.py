@@ -65,6 +65,32 @@ def test_two_names_of_one_memory_are_refused(make: Any, owner: str) -> None:
         pn.load(make().eval(), torch.ones(3))
 
 
+class Caches(nn.Module):
+    """A view of a buffer that each call makes anew, and that no call reads."""
+
+    buf: torch.Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("buf", torch.zeros(3))
+        self.last = self.buf[:2]
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        self.buf.add_(x)
+        self.last = self.buf[:2]
+        return self.buf * 1
+
+
+def test_a_view_that_only_notes_something_is_no_state() -> None:
+    net = Caches().eval()
+    net(torch.ones(3))
+    program = pn.load(net, torch.ones(3)).build()
+    session = pn.Session(program, target="cpu")
+    for call in (2, 3):
+        (y,) = session.run({"x": torch.ones(3)}).values()
+        np.testing.assert_array_equal(y, [call] * 3)
+
+
 def test_views_that_nobody_writes_to_are_constants() -> None:
     class Reads(nn.Module):
         def __init__(self) -> None:

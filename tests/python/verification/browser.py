@@ -1,6 +1,6 @@
 """A headless browser for tests of pages: Chromium, driven over a pair of pipes by the DevTools protocol.
 
-Nothing is installed for it: where there is no browser, find() gives None and tests are skipped.
+Set-up installs one on Debian. Where there is none, find() gives None and tests are skipped.
 """
 
 from __future__ import annotations

@@ -28,11 +28,17 @@ struct Loops {
 /// Finds the pixels of samples, some at a time.
 class Places {
  public:
-  /// image.row and image.pixel: how far apart rows and pixels are, in any unit.
-  Places(const Loops& loops, const GridSpec& spec, GridImage image) : loops_(loops), spec_(spec), image_(image) {
-    image_.align = spec.align;
-    image_.border = spec.padding == GridPadding::kBorder;
-    together_ = spec.padding != GridPadding::kReflection && std::max(image.height, image.width) <= GridImage::kMostSide;
+  /// row, pixel: how far apart rows and pixels are, in any unit. takes() has seen that 32 bits hold the sizes.
+  Places(const Loops& loops, const GridSpec& spec, int64_t height, int64_t width, int64_t row, int64_t pixel)
+      : loops_(loops),
+        spec_(spec),
+        image_{static_cast<int32_t>(height),
+               static_cast<int32_t>(width),
+               static_cast<int32_t>(row),
+               static_cast<int32_t>(pixel),
+               spec.align,
+               spec.padding == GridPadding::kBorder},
+        together_(spec.padding != GridPadding::kReflection && std::max(height, width) <= GridImage::kMostSide) {
     if (!together_) pixels = {};  // what no sample has is the first pixel
   }
 
@@ -57,18 +63,9 @@ class Places {
  private:
   const Loops& loops_;
   const GridSpec& spec_;
-  GridImage image_;
-  bool together_;  // a register of samples at a time
+  const GridImage image_;
+  const bool together_;  // a register of samples at a time, which sides above kMostSide and reflections are not
 };
-
-GridImage image_of(int64_t height, int64_t width, int64_t row, int64_t pixel) {
-  return {static_cast<int32_t>(height),
-          static_cast<int32_t>(width),
-          static_cast<int32_t>(row),
-          static_cast<int32_t>(pixel),
-          false,
-          false};
-}
 
 /// f(image, first, last): places of an image, about 16,384 elements of the result at a time.
 template <class F>
@@ -88,7 +85,7 @@ Status nhwc_run(const KernelNode& node, const KernelContext& context, std::span<
   const int64_t channels = std::min(x.pitch, y.pitch), samples = y.size.h * y.size.w;
   each_part(context, y.size.n, samples, channels, [&](int64_t n, int64_t first, int64_t last) {
     const float *from = x.at + n * x.step, *grid = in[1].data<float>() + 2 * n * samples;
-    Places places(loops, spec, image_of(x.size.h, x.size.w, x.row, x.pitch));
+    Places places(loops, spec, x.size.h, x.size.w, x.row, x.pitch);
     Pace pace(channels * places.taps());
     for (int64_t p = first; p < last && !pace.stops(); ++p) {
       const int64_t i = (p - first) % GridPixels::kPlaces;
@@ -120,7 +117,7 @@ Status dense_run(const KernelNode& node, const KernelContext& context, std::span
   if (samples == 0) return {};
   each_part(context, in[0].dim(0), samples, channels, [&](int64_t n, int64_t first, int64_t last) {
     const float *image = in[0].data<float>() + n * channels * plane, *grid = in[1].data<float>() + 2 * n * samples;
-    Places places(loops, spec, image_of(height, width, width, 1));
+    Places places(loops, spec, height, width, width, 1);
     Pace pace(GridPixels::kPlaces * channels * places.taps());
     for (int64_t p = first; p < last && !pace.stops(); p += GridPixels::kPlaces) {
       const int64_t count = std::min(GridPixels::kPlaces, last - p);

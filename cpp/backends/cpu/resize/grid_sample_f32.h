@@ -16,7 +16,7 @@ struct GridPixels {
 
 /// An image that samples are taken of; its pixel (y, x) is number y * row + x * pixel.
 struct GridImage {
-  int32_t height, width;  // at most kMostSide
+  int32_t height, width;  // at most kMostSide for GridSampleF32Kernels
   int32_t row, pixel;
   bool align;   // -1 and 1 are the centres of the outermost pixels, not their outer edges
   bool border;  // what is outside has the value at the border; otherwise 0

@@ -139,6 +139,7 @@ Status lower_lrn(NodeLowering& n) {
   const int64_t size = n.view().attr_int("size"), before = (size - 1) / 2;
   const AxisView v = view_axis(n.in(0).shape, 1);
   const int64_t count = n.in(0).elements(), most = v.size;  // a window beyond all channels has no more in it
+  n.loops(std::min(size, most));
   const TensorId x = n.dense(0), y = n.make_dense();
   n.step(KernelId::lrn,
          LrnParams{.count = count,
@@ -158,6 +159,7 @@ Status lower_lp_normalization(NodeLowering& n) {
   PINNACE_TRY(n.require_float(0));
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
   const AxisView v = view_axis(n.in(0).shape, axis);
+  n.loops(v.size / 32);  // a workgroup has more lanes
   const TensorId x = n.dense(0), norms = n.make_scratch(v.outer * v.inner);
   n.step(KernelId::reduce, ReduceConstants{.KIND = n.view().attr_int("p") == 1 ? 5 : 7},
          ReduceParams{.rows = v.outer * v.inner,

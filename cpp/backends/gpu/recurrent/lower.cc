@@ -12,6 +12,8 @@ namespace {
 constexpr int64_t kMostHidden = 2048;  // two rows of shared memory
 /// Multiply-adds of one sequence in one dispatch: a workgroup has one core of the device, 10 ms of a phone's.
 constexpr int64_t kDispatchWork = 20'000'000;
+/// Turns of all loops of a dispatch: half of what software Vulkan goes through, nested ones included.
+constexpr int64_t kDispatchTurns = int64_t{1} << 15;
 
 struct Cell {
   int kind, gates;
@@ -167,7 +169,11 @@ Status lower_cell(NodeLowering& n, const Cell& cell) {
   }
   std::vector<TensorId> y;
   for (int o = 0; o < n.view().output_count(); ++o) y.push_back(n.make_dense(o));
-  const int64_t step_work = std::max<int64_t>(1, G * H), most_steps = std::max<int64_t>(1, kDispatchWork / step_work);
+  n.loops(std::max(I, H));
+  const int64_t step_work = std::max<int64_t>(1, G * H);
+  // Of a step, 11 for one hidden unit: an invocation's units, their gates, four elements of the state at a time.
+  const int64_t step_turns = 16 + 2 * cell.gates * (H / 4 + 1) * ((H + 255) / 256);
+  const int64_t most_steps = std::max<int64_t>(1, std::min(kDispatchWork / step_work, kDispatchTurns / step_turns));
   for (int64_t d = 0; d < D; ++d) {
     std::array<GateActivation, 3> a{};
     for (size_t i = 0; i < cell.defaults.size(); ++i) {
