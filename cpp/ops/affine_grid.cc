@@ -5,6 +5,8 @@
 //   align_corners  int, default 0: -1 and 1 are the outer edges of the image; 1: the centres of its outer elements
 // Places and sums in double, rounded once. With align_corners a dimension of size 1 is at 0. NaN and infinities go
 // through products and sums as IEEE 754 has them. Source: ONNX AffineGrid, opset 20.
+#include <numeric>
+
 #include "ops/affine_grid.h"
 
 #include "ops/lines.h"
@@ -65,8 +67,8 @@ Status affine_grid_reference(const NodeView& node, std::span<const TensorView> i
         const double from[3] = {place(x, width), place(y, height), place(z, depth)};
         double to[3];
         for (int r = 0; r < k; ++r) {
-          to[r] = map[r * (k + 1) + k];
-          for (int c = 0; c < k; ++c) to[r] += map[r * (k + 1) + c] * from[c];
+          const double* line = map + r * (k + 1);
+          to[r] = std::inner_product(line, line + k, from, line[k]);
         }
         store_line(grid, (row * width + x) * k, 1, k, to);
       }
