@@ -19,6 +19,8 @@ def as_array(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach"):  # a torch tensor that takes part in autograd refuses DLPack
+        if hasattr(value, "fake_mode"):  # it would give memory that nobody wrote
+            raise ValueError("a FakeTensor has no values")
         value = value.detach().resolve_conj().resolve_neg()  # views that are conjugate or negated where they are read
         if value.is_quantized:  # as the integers that it stores
             value = value.int_repr()

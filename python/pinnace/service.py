@@ -46,8 +46,11 @@ class Service:
 
 
 def core_service(service: Service | None) -> _core.Service:
-    """The extension's. Raises InvalidArgument for times, TypeError for members of a wrong type."""
+    """The extension's. Raises InvalidArgument for what is no Service and for times, TypeError for members of a wrong
+    type."""
     chosen = Service() if service is None else service
+    if not isinstance(chosen, Service):
+        raise _core.InvalidArgument(f"service must be a Service, is {type(service).__name__}")
     return _core.Service(
         chosen.preference,
         chosen.priority,

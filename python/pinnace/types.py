@@ -23,7 +23,7 @@ class Dim:
     """A dimension whose size each run fixes: min <= size <= max and size % multiple_of == 0.
 
     name         what it is called in shapes and messages.
-    min          the smallest size, at least 0.
+    min          the smallest size, at least 0; of a live module at least 1, for torch.export traces no empty dimension.
     max          the largest size; None: there is no bound.
     multiple_of  what sizes are multiples of, at least 1.
 

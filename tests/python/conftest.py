@@ -5,6 +5,7 @@ A slice that is needed while tests are collected (parametrize) comes from slices
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
 import zlib
@@ -30,6 +31,16 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "rotating: run in a quarter of all runs, by the seed; in all with PINNACE_TEST_ALL=1"
     )
+
+
+def pytest_collectstart(collector: pytest.Collector) -> None:
+    """What a file draws of torch while it is imported, weights of models that its tests share for instance, depends on
+    its name alone: torch begins each process with another seed."""
+    if isinstance(collector, pytest.Module):
+        if "torch" in collector.path.read_text():
+            importlib.import_module("torch")
+        if torch := sys.modules.get("torch"):
+            torch.manual_seed(zlib.crc32(collector.nodeid.encode()))
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

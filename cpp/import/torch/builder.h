@@ -44,6 +44,7 @@ struct Session {
   std::map<std::string, ConstantPtr, std::less<>> storages;    ///< by name of the part
   std::map<std::string, Expression, std::less<>> expressions;  ///< parsed, by text
   std::vector<Symbol> symbols;
+  std::set<int32_t> divided;  ///< symbols of which an assertion says what they are multiples of
   std::vector<NodeProblem> problems;
   std::vector<std::string> notes;
   Status fatal;  ///< the archive is damaged, or memory ran out: nothing else matters then

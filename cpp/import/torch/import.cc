@@ -72,6 +72,19 @@ int count_nodes(const GraphDef& def) {
   return count;
 }
 
+/// A note for each dimension of an input that an assertion of the program made a multiple of a number.
+void note_divided(Session& session, const Graph& graph) {
+  for (const ValueId input : graph.inputs) {
+    const Shape& shape = graph.value(input).type.shape;
+    for (size_t i = 0; i < shape.size(); ++i) {
+      if (!session.divided.contains(shape[i].symbol)) continue;
+      const Symbol& symbol = session.symbols[static_cast<size_t>(shape[i].symbol)];
+      session.note(str_cat("dimension ", i, " of input '", graph.value(input).name, "' is a multiple of ",
+                           symbol.multiple_of, ": the exported program takes no other sizes"));
+    }
+  }
+}
+
 Result<Imported> import_parts(Parts& parts, const std::string& what, const ImportOptions& options) {
   PINNACE_ASSIGN(const std::string name, model_name(parts, options.model_name));
   const std::string entry = str_cat("models/", name, ".json");
@@ -96,6 +109,7 @@ Result<Imported> import_parts(Parts& parts, const std::string& what, const Impor
   PINNACE_TRY(session.fatal);
   if (!session.problems.empty()) return conversion_failure(std::move(session.problems), session.node_count);
   PINNACE_TRY(built);
+  note_divided(session, imported.graph);
   imported.graph = imported.graph.clone();  // names were given directly: the copy indexes them anew
   PINNACE_TRY(update_types(imported.graph, options.ops));
   PINNACE_TRY(verify(imported.graph));

@@ -15,7 +15,7 @@ from pinnace.quantize.calibration import Calibration, calibrate
 from pinnace.quantize.control import Choice, fewest_kept
 from pinnace.quantize.errors import relative_error
 from pinnace.quantize.on_workers import ScoresOn, calibrate_on, score_of, worst_error_of
-from pinnace.quantize.options import Int8, skip_reason
+from pinnace.quantize.options import Int8, skipped_nodes
 from pinnace.quantize.rounded_source import RoundedSource
 from pinnace.quantize.samples import samples_of
 from pinnace.quantize.scoring import Candidate, Candidates, built
@@ -42,7 +42,7 @@ class Quantizer:
         self.ready = core.ready_to_quantize(options.equalize)
         sites = self.ready.quantization_sites()
         self.values: list[dict[str, Any]] = sites["values"]
-        self.skipped = {n.name: why for n in node_infos(self.ready.nodes) if (why := skip_reason(n, options.skip))}
+        self.skipped = skipped_nodes(node_infos(self.ready.nodes), options.skip)
         self.sites: list[dict[str, Any]] = sites["nodes"]
         self.float_only = set(sites["float_only"])
         self.layers = [n["name"] for n in self.sites if n["weighted"] and n["name"] not in self.skipped]

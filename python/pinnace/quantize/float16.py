@@ -11,7 +11,7 @@ from pinnace import _core
 from pinnace.log import log
 from pinnace.program import NodeInfo, Program, core_of, node_infos
 from pinnace.quantization import FACT, QuantizationReport
-from pinnace.quantize.options import Float16, skip_reason
+from pinnace.quantize.options import Float16, skipped_nodes
 from pinnace.quantize.rounded_source import Float16Source
 from pinnace.quantize.stored_weights import errors_of, weights_row
 from pinnace.session import Session
@@ -37,7 +37,7 @@ def float16_program(
     """
     nodes = {node.name: node for node in node_infos(core.nodes) if not node.path}
     sites = {site["name"]: site for site in core.float16_sites()}
-    kept = {name: why for name, node in nodes.items() if (why := skip_reason(node, options.skip))}
+    kept = skipped_nodes(nodes.values(), options.skip)
     kept |= {name: site["why_not"] for name, site in sites.items() if name not in kept and site["why_not"]}
     exact = Program(core.build(["cpu"], {}))
     for name, why in _beyond_float16(exact, [n for n in nodes.values() if n.name in sites], examples).items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any
 
@@ -33,7 +34,8 @@ class Int8:
     percentile       of the observer "percentile": the part of elements, in per cent, that is inside on either side.
     bias_correction  takes the mean error that rounded weights make off the biases.
     equalize         evens out the ranges of channels between neighbouring layers first.
-    skip             names of nodes, modules ("decoder.0") or operators that stay in float; * and ? as in file names.
+    skip             names of nodes, modules ("decoder.0") or operators that stay in float; * and ? as in file names. A name
+                     that the program does not have is refused.
     metric           metric(run) -> float, higher is better, where run(arrays by input) gives arrays by output. Decides
                      with max_drop which layers stay in float.
     max_drop         how much less than the float program's the metric may be; "0.5%": of the float program's. Without
@@ -198,18 +200,31 @@ def _check_skip(skip: Any) -> None:
         raise _core.InvalidArgument(f"skip must be a list of names, is {skip!r}")
 
 
-def skip_reason(node: NodeInfo, patterns: Sequence[str]) -> str:
-    """Which of the patterns names the node; empty where none does."""
-    for pattern in patterns:
-        if any(fnmatchcase(name, pattern) for name in (node.name, node.op, node.module)):
-            return f"skip={pattern!r}"
-        if fnmatchcase(node.module, f"{pattern}.*"):
-            return f"skip={pattern!r}"
-    return ""
+def skipped_nodes(nodes: Iterable[NodeInfo], patterns: Sequence[str]) -> dict[str, str]:
+    """By name of the nodes that a pattern of skip= names: which one. InvalidArgument: a pattern names none."""
+    listed = list(nodes)
+    by_pattern = {pattern: [node.name for node in listed if _names(pattern, node)] for pattern in patterns}
+    if unused := [pattern for pattern, found in by_pattern.items() if not found]:
+        known = {name for node in listed for name in (node.name, node.op, node.module) if name}
+        near = [name for pattern in unused for name in get_close_matches(pattern, known, 1)]
+        raise _core.InvalidArgument(
+            f"skip: {', '.join(map(repr, unused))} names no node, module or operator of what passes left of the program"
+            + (f"; is {', '.join(map(repr, near))} meant?" if near else "")
+        )
+    found: dict[str, str] = {}
+    for pattern, names in by_pattern.items():
+        for name in names:
+            found.setdefault(name, f"skip={pattern!r}")
+    return found
+
+
+def _names(pattern: str, node: NodeInfo) -> bool:
+    own = any(fnmatchcase(name, pattern) for name in (node.name, node.op, node.module))
+    return own or fnmatchcase(node.module, f"{pattern}.*")
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-__all__ = ["OBSERVERS", "DynamicInt8", "Float16", "Int8", "Run", "WeightOnly", "skip_reason"]
+__all__ = ["OBSERVERS", "DynamicInt8", "Float16", "Int8", "Run", "WeightOnly", "skipped_nodes"]

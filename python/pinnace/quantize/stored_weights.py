@@ -15,7 +15,7 @@ from pinnace.program import Program, core_of, node_infos
 from pinnace.progress import counted
 from pinnace.quantization import FACT, QuantizationReport, QuantizationRow
 from pinnace.quantize.errors import output_errors
-from pinnace.quantize.options import DynamicInt8, WeightOnly, skip_reason
+from pinnace.quantize.options import DynamicInt8, WeightOnly, skipped_nodes
 from pinnace.quantize.rounded_source import RoundedSource
 from pinnace.quantize.samples import SampleRefused, samples_of
 from pinnace.session import Session
@@ -49,7 +49,7 @@ def stored_weights_program(
     Unsupported: there is no such layer; InvalidArgument: a sample of the calibration.
     """
     nodes = {node.name: node for node in node_infos(core.nodes) if not node.path}
-    skipped = {name: why for name, node in nodes.items() if (why := skip_reason(node, options.skip))}
+    skipped = skipped_nodes(nodes.values(), options.skip)
     dynamic = isinstance(options, DynamicInt8)
     found = core.weight_sites()
     if dynamic:

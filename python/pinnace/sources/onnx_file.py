@@ -66,7 +66,7 @@ class OnnxSource:
                 return self._run_otherwise(inputs, error)
         with source_errors(self.description):
             try:
-                return self._call(self._session, self._names, inputs)
+                return list(self._call(self._session, self._names, inputs).values())
             except Exception as error:
                 # So it says of a node; of inputs that do not fit the model it complains in other words.
                 if self._evaluate or "returned while running" not in str(error):
@@ -82,7 +82,7 @@ class OnnxSource:
                 name = _evaluator_name()
                 self._evaluate = True
                 session, names = self._open(self.path)
-                outputs = self._call(session, names, inputs)
+                outputs = list(self._call(session, names, inputs).values())
                 self._session, self._names = session, names
                 self.description = f"{name}, for {self.description} refuses the model: {one_line(refusal, _REASON)}"
                 return outputs
@@ -123,18 +123,13 @@ class OnnxSource:
             return {}
         with source_errors(self.description), open_regular(self.path) as file:
             model = onnx.load_model_from_string(file.read())
-        made = [o for node in model.graph.node for o in node.output if o in names]
         known = {o.name for o in model.graph.output}
-        wanted = [o for o in made if o not in known]
-        outputs = len(model.graph.output)
-        for name in wanted:
+        for name in [o for node in model.graph.node for o in node.output if o in names and o not in known]:
             model.graph.output.append(onnx.ValueInfoProto(name=name))
         with source_errors(self.description):
             session, input_names = self._open_changed(model)
             results = self._call(session, input_names, inputs)
-        found = dict(zip(wanted, results[outputs:], strict=True))
-        found.update({o.name: r for o, r in zip(model.graph.output, results, strict=False) if o.name in names})
-        return found
+        return {name: value for name, value in results.items() if name in names}
 
     def with_values(self, inputs: Sequence[Array], given: Mapping[str, Array]) -> tuple[list[Array], dict[str, Array]]:
         """As in Source. Each value is made under another name and read as an input. Unsupported: onnx is missing."""
@@ -145,7 +140,7 @@ class OnnxSource:
         with source_errors(self.description), open_regular(self.path) as file:
             model = onnx.load_model_from_string(file.read())
         own, graph = [], model.graph
-        outputs = [o.name for o in graph.output]
+        outputs = list(dict.fromkeys(o.name for o in graph.output))
         for node in graph.node:
             for place, name in enumerate(node.output):
                 if name in given and name not in outputs:
@@ -160,8 +155,8 @@ class OnnxSource:
         with source_errors(self.description):
             session, names = self._open_changed(model)
             feeds = dict(zip([n for n in names if n not in own], inputs, strict=True)) | {n: given[n] for n in own}
-            made = [np.asarray(o) for o in session.run(None, feeds)]
-        return made[: len(outputs)], dict(zip(own, made[len(outputs) :], strict=True))
+            made = self._call(session, list(feeds), list(feeds.values()))
+        return [made[n] for n in outputs], {n: made[f"{n}__own"] for n in own}
 
     def _open(self, path: str) -> tuple[Any, list[str]]:
         open_regular(path).close()  # what reads it next would wait at a pipe
@@ -204,7 +199,7 @@ class OnnxSource:
             if Path(self.path).stat().st_size > _OPTIMISED_MOST or _mentions(self.path, [_EXTERNAL]):
                 return None
             session, names = self._runtime(self.path, {}, optimise=True)
-            return self._call(session, names, inputs)
+            return list(self._call(session, names, inputs).values())
         except Exception:  # whatever it is, the run without them is the reference
             return None
 
@@ -234,9 +229,14 @@ class OnnxSource:
         return opened(levels.ORT_DISABLE_ALL, {}, [])
 
     @staticmethod
-    def _call(session: Any, names: list[str], inputs: Sequence[Array]) -> list[Array]:
+    def _call(session: Any, names: list[str], inputs: Sequence[Array]) -> dict[str, Array]:
+        """Outputs by name, in order: one that a file lists twice is there once, as in a Program."""
+        of_runtime = hasattr(session, "get_outputs")
+        listed = [o.name for o in session.get_outputs()] if of_runtime else session.output_names
+        outputs = list(dict.fromkeys(listed))
         with np.errstate(all="ignore"):  # of the evaluator: what overflows shows in the results
-            return [np.asarray(o) for o in session.run(None, dict(zip(names, inputs, strict=True)))]
+            made = session.run(outputs, dict(zip(names, inputs, strict=True)))
+        return {name: np.asarray(value) for name, value in zip(outputs, made, strict=True)}
 
 
 def _mentions(model: str | bytes, names: Sequence[bytes]) -> bool:

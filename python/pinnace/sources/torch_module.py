@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -16,10 +16,11 @@ from pinnace.sources.torch_float64 import DoubleModule
 from pinnace.sources.torch_program import TorchSource
 from pinnace.sources.torch_tensors import output_tensors
 from pinnace.sources.vector_signs import SignedSource
+from pinnace.torch.assumed_sizes import sizes_assumed_away
 from pinnace.torch.export import export_module
 from pinnace.torch.isolation import is_inference, isolated_inference, set_eval
 from pinnace.torch.module_names import value_names
-from pinnace.types import Array
+from pinnace.types import Array, TensorSpec
 
 if TYPE_CHECKING:
     import torch
@@ -148,12 +149,22 @@ class LiveSource:
         """The module with signs of vectors as the operators have them."""
         return SignedSource(self)
 
+    def sizes_assumed_away(
+        self, specs: Sequence[TensorSpec], example: Mapping[str, int]
+    ) -> Iterator[tuple[str, dict[str, int]]]:
+        """As torch.assumed_sizes has them, of the exported program."""
+        return sizes_assumed_away(self.exported.program, specs, example)
+
     def exporter_changes(self, steps: Sequence[Sequence[Array]], call: int) -> str:
         """One phrase where the exported program differs from the module in that call; empty where it does not.
 
         It names the first submodule whose result differs, of those that are called once.
         """
-        live, made = self.run_steps(steps).outputs[call], self.exported.run_steps(steps).outputs[call]
+        live = self.run_steps(steps).outputs[call]
+        try:
+            made = self.exported.run_steps(steps).outputs[call]
+        except _core.Error as error:
+            return f"the program that torch.export made of the module does not run on what the module does: {error}"
         if len(live) == len(made) and all(agreement(b, a).ok for a, b in zip(live, made, strict=True)):
             return ""
         said = f"torch.export changed the model: the program that it made differs from the module{self._where(steps)}"

@@ -103,7 +103,7 @@ def export_module(
                 continue
             narrower, changes = narrowed(dynamic_shapes, str(error))
             if not changes:
-                raise export_failure(module, args, kwargs, first) from None
+                raise export_failure(module, (example_inputs, example_kwargs), (args, kwargs), first) from None
             dynamic_shapes = narrower
             said += changes
         else:
@@ -200,7 +200,8 @@ def narrowed(dynamic_shapes: Any, words: str) -> tuple[Any, list[str]]:
 
 
 def _torch_dims(dynamic_shapes: Any) -> Any:
-    """The same nest with pn.Dim turned into torch.export.Dim; a multiple_of k becomes k * Dim."""
+    """The same nest with pn.Dim turned into torch.export.Dim; a multiple_of k becomes k * Dim, and a smallest size of 0
+    becomes 1, the least that torch.export traces. InvalidArgument: a Dim has one size."""
     import torch
 
     made: dict[str, Any] = {}
@@ -210,6 +211,10 @@ def _torch_dims(dynamic_shapes: Any) -> Any:
             if value.name not in made:
                 k = value.multiple_of
                 low, high = -(-value.min // k), None if value.max is None else value.max // k
+                if high is not None and low >= high:
+                    raise _core.InvalidArgument(
+                        f"dynamic_shapes: dimension {value.name!r} has one size, {high * k}: leave it out"
+                    )
                 base = torch.export.Dim(value.name if k == 1 else f"{value.name}_{k}", min=max(low, 1), max=high)
                 made[value.name] = base if k == 1 else k * base
             return made[value.name]

@@ -48,6 +48,11 @@ _ADVICE = (
         "Constraints violated",
         "Give dynamic_shapes the range that the code takes: pn.Dim(name, min, max, multiple_of=...)",
     ),
+    (
+        "Expected op to be '=='",  # torch fails to state the range that it found
+        "The range of a dimension has sizes that the code takes in another way than the example's: give a larger "
+        "example, or the range that it is for: pn.Dim(name, min, max)",
+    ),
     (".numpy() is not supported", "Compute with torch in place of numpy"),
     (
         "copy__default of type call_function is missing nn_module_stack",
@@ -57,15 +62,26 @@ _ADVICE = (
 )
 
 
-def export_failure(
-    module: Any, args: Sequence[Any], kwargs: Mapping[str, Any], error: BaseException
-) -> _core.ConversionError:
-    """The error for a module that torch.export refuses to export for that call. torch's whole trace is a message of
-    level debug. A module that cannot be called so either is told of in these words."""
+# The arguments of a call: positional ones, and those by name.
+Arguments = tuple[Sequence[Any], Mapping[str, Any]]
+
+
+def export_failure(module: Any, given: Arguments, traced: Arguments, error: BaseException) -> _core.ConversionError:
+    """The error for a module that torch.export refuses to export. torch's whole trace is a message of level debug. A
+    module that cannot be called so either is told of in these words.
+
+    given   the call that the user gave.
+    traced  the same, with sizes of 1 repeated in dimensions that are open.
+    """
     log("debug", "torch.export: " + "".join(traceback.format_exception(error)))
     name = type(module).__name__
-    if (own := _call_error(module, args, kwargs)) is not None:
-        where = f"{name} cannot be called with these example inputs ({_shapes(args, kwargs)})"
+    if (own := _call_error(module, *traced)) is not None:
+        where = f"{name} cannot be called with these example inputs ({_shapes(*given)})"
+        if _shapes(*traced) != _shapes(*given) and _call_error(module, *given) is None:
+            where = (
+                f"{name} can be called with the example inputs ({_shapes(*given)}), and cannot with more than 1 in the "
+                f"dimensions that dynamic_shapes opens ({_shapes(*traced)})"
+            )
         return _refused(where, own, "call", "")
     advice = next((advice for part, advice in _ADVICE if part in str(error)), "") or _advice_of(module)
     return _refused(f"torch.export cannot export {name}", error, "torch.export", advice)

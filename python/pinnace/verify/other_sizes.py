@@ -106,7 +106,7 @@ def size_choices(program: Program, example: Sequence[Array], wanted: Mapping[str
         return
     yield dict(wanted)
     specs = list(program.inputs.values())
-    sizes = _sizes_of(specs, example)
+    sizes = open_sizes_of(specs, example)
     known = {n: s for n, s in sizes.items() if n not in wanted}
     now = {n: s for n, s in sizes.items() if n in wanted}
 
@@ -117,10 +117,10 @@ def size_choices(program: Program, example: Sequence[Array], wanted: Mapping[str
         yield {name: size for name, size in near.items() if size != now.get(name, size)}
 
 
-def _sizes_of(specs: Sequence[TensorSpec], arrays: Sequence[Array]) -> dict[str, int]:
+def open_sizes_of(specs: Sequence[TensorSpec], arrays: Sequence[Array]) -> dict[str, int]:
     """The sizes that open dimensions have in one example."""
     pairs = (p for spec, x in zip(specs, arrays, strict=True) for p in zip(spec.shape, x.shape, strict=True))
     return {dim.name: size for dim, size in pairs if isinstance(dim, Dim)}
 
 
-__all__ = ["MOST_CHOICES", "inputs_of_sizes", "other_sizes", "size_choices", "sizes_of_one"]
+__all__ = ["MOST_CHOICES", "inputs_of_sizes", "open_sizes_of", "other_sizes", "size_choices", "sizes_of_one"]

@@ -6,6 +6,7 @@ When two values count as equal is stated in agreement.py; docs/verification.md h
 from __future__ import annotations
 
 import hashlib
+import itertools
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -27,7 +28,7 @@ from pinnace.types import Array
 from pinnace.verify import detections
 from pinnace.verify.dataflow import Dataflow
 from pinnace.verify.layer_differences import first_difference
-from pinnace.verify.other_sizes import inputs_of_sizes, other_sizes, size_choices, sizes_of_one
+from pinnace.verify.other_sizes import inputs_of_sizes, open_sizes_of, other_sizes, size_choices, sizes_of_one
 from pinnace.verify.quantized_allowance import QuantizedAllowance
 from pinnace.verify.reference_runs import NUDGE, ReferenceRun
 from pinnace.verify.ties import is_tie, sides_of_pi, tied_value
@@ -35,6 +36,8 @@ from pinnace.verify.unseen_paths import UnseenPaths
 
 # Seeds of further inputs, beside the second.
 MORE_SEEDS = (3, 4, 5)
+# Of an exporter, for each of which both run once more.
+MOST_ASSUMPTIONS = 6
 # Weights and memory of a run: a model with no more is run on these as well, which costs a few milliseconds.
 SMALL_BYTES = 8 << 20
 # Added where an output differs that eigenvectors or singular vectors flow into.
@@ -446,11 +449,38 @@ class Verification:
         ones = [name for name in sizes_of_one(specs, self.examples) if held is None or held[0].get(name) != 1]
         least = [dict.fromkeys(ones, 1), *({name: 1} for name in ones if len(ones) > 1)] if ones else []
         held_at_one, refused_at_one = self._at_first_of(least, session, target)
-        said = [f"also at {_sizes_said(sizes)}, {findings}" for sizes, findings in filter(None, (held, held_at_one))]
+        more = self._where_assumptions_fail(session, target)
+        said = [f"also at {_sizes_said(sizes)}, {findings}" for sizes, findings in filter(None, (held, held_at_one, *more))]
         refusals = "; ".join(filter(None, (refused, refused_at_one)))
         if said:
             return f"yes: {'; '.join(said)}" + (f"; {refusals}" if refusals else "")
         return f"no: {refusals}" if refusals else None
+
+    def _where_assumptions_fail(
+        self, session: Session, target: str
+    ) -> list[tuple[Mapping[str, int], _Findings]]:
+        """Holds the program against its source at sizes at which conditions do not hold that the exporter assumed of
+        them, as far as both run there. VerificationError: one of them is the source's own."""
+        assumed = getattr(self.source, "sizes_assumed_away", None)
+        if assumed is None:
+            return []
+        held: list[tuple[Mapping[str, int], _Findings]] = []
+        example, specs = self.examples[0], list(self.program.inputs.values())
+        for condition, sizes in itertools.islice(assumed(specs, open_sizes_of(specs, example)), MOST_ASSUMPTIONS):
+            inputs = inputs_of_sizes(self.program, example, sizes)
+            reference = ReferenceRun(self.source, [inputs], self._nudge())
+            session.reset_state()
+            try:
+                self.unseen.run(session, inputs)
+                reference.ran  # noqa: B018 (runs it)
+            except _core.Cancelled:
+                raise
+            except _core.Error:
+                continue
+            findings, at = _Findings(), f"at {_sizes_said(sizes)}, where {condition} does not hold, as torch.export assumes: "
+            self.hold(session, target, reference, findings, at)
+            held.append((sizes, findings))
+        return held
 
     def _at_first_of(
         self, choices: Iterable[Mapping[str, int]], session: Session, target: str

@@ -214,3 +214,73 @@ def test_an_example_that_does_not_fit_is_told_apart_from_what_cannot_be_exported
     assert capfd.readouterr().err == ""
     with pytest.raises(pn.ConversionError, match=r"example inputs \(\[9\]\): KeyError: 'missing'"):
         pn.load(Function(lambda x: {"here": x}["missing"]), torch.rand(9))
+
+
+def test_an_example_of_size_one_is_told_apart_from_what_stands_for_it() -> None:
+    """torch.export takes a size of 1 for fixed: where it is open, the example is repeated."""
+
+    class Pair(nn.Module):
+        def forward(self, x: Tensor, y: Tensor) -> Tensor:
+            return torch.cat([x, y], 1)
+
+    said = r"Pair can be called with the example inputs \(\[1, 3\], \[1, 3\]\), and cannot with more than 1 .*\(\[2, 3\], \[1, 3\]\)"
+    with pytest.raises(pn.ConversionError, match=said):
+        pn.load(Pair(), (torch.zeros(1, 3), torch.zeros(1, 3)), {"x": {0: "n"}})
+
+
+def test_ranges_that_torch_cannot_state() -> None:
+    with pytest.raises(pn.ConversionError, match="give a larger example"):
+        pn.load(Function(lambda x: x[2:5] * 2), torch.rand(4, 6), {0: "n"})
+    program = pn.load(Function(lambda x: x[2:5] * 2), torch.rand(8, 6), {0: "n"}).build()
+    hold(Function(lambda x: x[2:5] * 2), program, torch.rand(5, 6))
+
+
+@pytest.mark.parametrize("dim", [pn.Dim("n", 4, 4), pn.Dim("n", 3, 5, multiple_of=2)])
+def test_a_dimension_of_one_size_is_not_open(dim: pn.Dim) -> None:
+    with pytest.raises(pn.InvalidArgument, match="dynamic_shapes: dimension 'n' has one size, 4: leave it out"):
+        pn.load(nn.ReLU(), torch.rand(4, 6), {0: dim})
+
+
+class EvenOnly(nn.Module):
+    """Of an example with an even batch, torch.export has the second branch, and an assertion."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x if x.shape[0] % 2 else x * 2
+
+
+@pytest.mark.parametrize("saved", [False, True])
+def test_sizes_that_a_branch_was_taken_for(saved: bool, tmp_path: Path) -> None:
+    x = torch.rand(4, 6)
+    if saved:
+        shapes = ({0: torch.export.Dim("n")},)
+        exported = torch.export.export(
+            EvenOnly(), (x,), dynamic_shapes=shapes, prefer_deferred_runtime_asserts_over_guards=True
+        )
+        torch.export.save(exported, tmp_path / "even.pt2")
+        model = pn.load(tmp_path / "even.pt2")
+    else:
+        model = pn.load(EvenOnly(), x, {0: "n"})
+    assert model.notes == ["dimension 0 of input 'x' is a multiple of 2: the exported program takes no other sizes"]
+    program = model.build()
+    (dim,) = [d for d in program.inputs["x"].shape if isinstance(d, pn.Dim)]
+    assert dim.multiple_of == 2
+    hold(EvenOnly(), program, torch.rand(6, 6))
+    with pytest.raises(pn.InvalidArgument, match="multiple of 2"):
+        pn.Session(program).run({"x": torch.rand(3, 6)})
+
+
+def test_a_branch_on_sizes_that_no_dimension_can_state_is_found() -> None:
+    """The module is what counts, and is run at sizes for which torch.export took the other branch."""
+    module = Function(lambda x: x if (x.shape[0] // 2 * x.shape[1]) % 3 else x * 2)
+    model = pn.load(module, torch.rand(6, 8), {0: "n", 1: "m"})
+    said = r"at m = \d+, n = \d+, where Eq\(Mod\(m\*\(\(n//2\)\), 3\), 0\) does not hold, as torch.export assumes: output"
+    with pytest.raises(pn.VerificationError, match=said):
+        model.build()
+
+
+def test_assertions_that_no_result_depends_on_are_no_reason_to_refuse() -> None:
+    """Whether 8 channels become 2 or 4 become 1 decides strides that torch.export asks of."""
+    shuffled = Function(lambda x: nn.functional.pixel_unshuffle(nn.functional.pixel_shuffle(x, 2), 2))
+    program = pn.load(shuffled, torch.rand(2, 4, 6, 8), {0: "n", 1: "c", 2: "h", 3: "w"}).build()
+    assert "also at" in program.metadata["verified.sizes"]
+    hold(shuffled, program, torch.rand(1, 8, 3, 5))

@@ -117,3 +117,31 @@ class Delay(nn.Module):
 def test_what_to_change_in_a_module(make: Any, says: str) -> None:
     with pytest.raises(pn.ConversionError, match=says):
         pn.load(make(), torch.randn(3))
+
+
+def test_tensors_without_values_are_no_inputs() -> None:
+    """Of a FakeTensor torch hands out memory that nobody wrote."""
+    session = pn.Session(pn.load(nn.ReLU(), torch.zeros(2)).build(), target="cpu")
+    with torch._subclasses.fake_tensor.FakeTensorMode():
+        fake = torch.ones(2)
+    for value, says in ((fake, "a FakeTensor has no values"), (torch.ones(2, device="meta"), "meta")):
+        with pytest.raises(pn.InvalidArgument, match=f"input 'input' is not an array: .*{says}"):
+            session.run({"input": value})
+    assert session.run({"input": torch.ones(2)})["relu"].tolist() == [1, 1]
+
+
+def test_a_service_is_a_service() -> None:
+    program = pn.load(nn.ReLU(), torch.zeros(2)).build()
+    with pytest.raises(pn.InvalidArgument, match="service must be a Service, is int"):
+        pn.Session(program, service=3)  # type: ignore[arg-type]
+
+
+def test_an_output_that_an_onnx_file_lists_twice() -> None:
+    """It is there once, and so in what the program is held against."""
+    x, y = (helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in "xy")
+    graph = helper.make_graph([helper.make_node("Relu", ["x"], ["y"])], "twice", [x], [y, y])
+    file = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    program = pn.load(file).build()
+    assert list(program.outputs) == ["y"]
+    comparison = pn.compare(program, file, [{"x": np.float32([1, -1])}])
+    assert comparison.ok

@@ -226,6 +226,14 @@ def test_skip(model: pn.Model, samples: list[dict[str, Any]]) -> None:
         model.build(quantize=pn.Int8(calibration=samples, skip=("*",)))
 
 
+def test_a_name_to_skip_that_is_none(model: pn.Model, samples: list[Any]) -> None:
+    skip = ("gate", "lasst", "nothing*")
+    kinds = (pn.Int8(calibration=samples, skip=skip), pn.WeightOnly(skip=skip), pn.DynamicInt8(skip=skip))
+    for quantize in (*kinds, pn.Float16(skip=skip)):
+        with pytest.raises(pn.InvalidArgument, match=r"skip: 'lasst', 'nothing\*' names no node.*is 'last' meant"):
+            model.build(quantize=quantize)
+
+
 def test_accuracy_control_finds_the_layer() -> None:
     class Planted(nn.Module):
         def __init__(self) -> None:

@@ -350,12 +350,16 @@ class Reader {
       PINNACE_ASSIGN(TensorMeta meta, tensor_meta(value));
       g.tensors.emplace(std::string(name), std::move(meta));
     }
-    if (const auto ints = maybe(o, "sym_int_values")) {
-      PINNACE_ASSIGN(const object all, as_object(*ints, "sym_int_values"));
+    if (const auto conditions = maybe(o, "sym_bool_values")) {
+      PINNACE_ASSIGN(const object all, as_object(*conditions, "sym_bool_values"));
       for (auto [name, value] : all) {
-        PINNACE_TRY(charge(sizeof(SizeDef) + kMapEntryBytes + name.size()));
-        PINNACE_ASSIGN(SizeDef s, size(value));
-        g.sym_ints.emplace(std::string(name), std::move(s));
+        PINNACE_ASSIGN(const object condition, as_object(value, name));
+        const auto x = maybe(condition, "as_expr");
+        if (!x) continue;  // as_bool: known when it was exported
+        PINNACE_ASSIGN(const object expr, as_object(*x, "as_expr"));
+        PINNACE_ASSIGN(std::string text, string_field(expr, "expr_str", "as_expr"));
+        PINNACE_TRY(charge(kMapEntryBytes + name.size() + text.size()));
+        g.conditions.emplace(std::string(name), std::move(text));
       }
     }
     return {};

@@ -88,13 +88,11 @@ struct NodeDef {
   const Argument* input(std::string_view wanted) const;
 };
 
-using Names = std::map<std::string, SizeDef, std::less<>>;
-
 struct GraphDef {
   std::vector<Argument> inputs, outputs;
   std::vector<NodeDef> nodes;
   std::map<std::string, TensorMeta, std::less<>> tensors;
-  Names sym_ints;
+  std::map<std::string, std::string, std::less<>> conditions;  ///< on sizes, by the names of their values: expressions
 };
 
 struct InputSpec {

@@ -1,6 +1,7 @@
-// Numbers of Python in the graph: sizes, arithmetic on them, items of tensors; and assertions, which are dropped.
+// Numbers of Python in the graph: sizes, arithmetic on them, items of tensors; and assertions.
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "import/torch/mapping.h"
 
@@ -187,6 +188,47 @@ void map_item(Call& c) {
   c.output_scalar(Scalar::of_value(real ? Kind::kFloat : dtype == DType::kBool ? Kind::kBool : Kind::kInt, v));
 }
 
+/// The symbol and the divisor of "a dimension is a multiple of a number"; nothing of other conditions.
+std::optional<std::pair<std::string, int64_t>> divided_symbol(const Expression& e) {
+  const bool equality = e.kind == Expression::Kind::kCall && (e.name == "Equality" || e.name == "Eq");
+  if (!equality || e.arguments.size() != 2) return std::nullopt;
+  const Expression &left = e.arguments[0], &right = e.arguments[1];
+  const bool remainder = left.kind == Expression::Kind::kCall && (left.name == "Mod" || left.name == "PythonMod");
+  if (!remainder || left.arguments.size() != 2 || !right.is_integer() || right.integer != 0) return std::nullopt;
+  const Expression &symbol = left.arguments[0], &divisor = left.arguments[1];
+  if (!symbol.is_symbol() || !divisor.is_integer() || divisor.integer < 1) return std::nullopt;
+  return std::pair(symbol.name, divisor.integer);
+}
+
+// With prefer_deferred_runtime_asserts_over_guards torch.export traces the branch that the example takes and asserts
+// what decided it. That a dimension is a multiple of a number becomes the dimension's. Other conditions are dropped:
+// most of them are torch's own questions about strides, which would refuse sizes that the program takes; bounds and
+// equalities of dimensions it never defers.
+void map_assertion(Call& c) {
+  const Argument* condition = c.positional(0);
+  for (size_t i = 1; i < c.node().inputs.size(); ++i) c.positional(i);
+  c.no_output();
+  if (!condition || condition->kind != ArgumentKind::kSymBool) return;
+  const auto at = c.scope().def->conditions.find(condition->text);
+  if (at == c.scope().def->conditions.end()) return;
+  Session& session = c.builder().session;
+  const auto parsed = session.expression(at->second);
+  if (!parsed) return c.fail(parsed.status());
+  const auto divided = divided_symbol(**parsed);
+  if (!divided) return;
+  for (Symbol& symbol : session.symbols) {
+    if (symbol.name != divided->first || symbol.multiple_of % divided->second == 0) continue;
+    int64_t both;
+    if (__builtin_mul_overflow(symbol.multiple_of / std::gcd(symbol.multiple_of, divided->second), divided->second,
+                               &both)) {
+      return c.fail("a dimension that is a multiple of two large numbers", at->second);
+    }
+    if (symbol.max / both * both < symbol.min) return c.fail("no size that is allowed", at->second);
+    symbol.multiple_of = both;
+    session.divided.insert(static_cast<int32_t>(&symbol - session.symbols.data()));
+  }
+}
+
 // Checks that hold by construction at export, or that say nothing about the result.
 void map_nothing(Call& c) {
   for (size_t i = 0; i < c.node().inputs.size(); ++i) c.positional(i);
@@ -212,7 +254,7 @@ constexpr Mapping kMappings[] = {
     {"_operator.sub", map_arithmetic, "sub"},
     {"_operator.truediv", map_arithmetic, "truediv"},
     {"aten._assert_async", map_nothing, ""},
-    {"aten._assert_scalar", map_nothing, ""},
+    {"aten._assert_scalar", map_assertion, ""},
     {"aten._assert_tensor_metadata", map_nothing, ""},
     {"aten._local_scalar_dense", map_item, ""},
     {"aten.item", map_item, ""},

@@ -1,0 +1,123 @@
+"""Conditions on open sizes that torch.export assumed when it traced a module, and sizes at which they do not hold.
+
+It follows the branch that the example takes. What decided it is a guard, which it checks itself if it is of one
+dimension alone, or an assertion, with prefer_deferred_runtime_asserts_over_guards. Most of them are its own questions
+about strides, which no result depends on; some are an `if` of the module. Which are which shows when both are run where
+a condition does not hold.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pinnace.types import Dim, TensorSpec
+
+if TYPE_CHECKING:
+    import torch
+
+MOST_TRIED = 400  # combinations of sizes, for each condition
+MOST_CONDITIONS = 64
+
+
+def sizes_assumed_away(
+    program: torch.export.ExportedProgram, specs: Sequence[TensorSpec], example: Mapping[str, int]
+) -> Iterator[tuple[str, dict[str, int]]]:
+    """(condition, sizes by dimension) at which a condition does not hold that the program asserts: for each the nearest
+    to the example's, if no earlier ones break it too.
+
+    specs: of the program's inputs, in the order of the call's tensors. example: the sizes that open ones have there.
+    """
+    named = _named_symbols(program, specs)
+    given: list[dict[str, int]] = []
+    for condition in itertools.islice(_conditions(program), MOST_CONDITIONS):
+        symbols = sorted(condition.free_symbols, key=str)
+        if not symbols or not all(symbol in named and named[symbol].name in example for symbol in symbols):
+            continue
+        dims = [named[symbol] for symbol in symbols]
+        if any(_broken(condition, symbols, [{**example, **sizes}[d.name] for d in dims]) for sizes in given):
+            continue
+        own = [example[d.name] for d in dims]
+        combinations = itertools.product(*[_near(d, size) for d, size in zip(dims, own, strict=True)])
+        nearest = sorted(itertools.islice(combinations, MOST_TRIED), key=lambda sizes: _distance(sizes, own))
+        for sizes in nearest:
+            if _broken(condition, symbols, sizes):
+                found = {d.name: size for d, size in zip(dims, sizes, strict=True)}
+                given.append(found)
+                yield _text(condition, symbols, dims), found
+                break
+
+
+def _named_symbols(program: torch.export.ExportedProgram, specs: Sequence[TensorSpec]) -> dict[Any, Dim]:
+    """The symbols of torch's that are sizes of inputs, with the dimensions of the program that they are."""
+    import torch
+
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    names = [
+        spec.arg.name
+        for spec in program.graph_signature.input_specs
+        if spec.kind.name == "USER_INPUT" and not hasattr(spec.arg, "value")
+    ]
+    found: dict[Any, Dim] = {}
+    for name, spec in zip(names, specs, strict=False):
+        shape = getattr(values.get(name), "shape", ())
+        for size, dim in zip(shape, spec.shape, strict=False):
+            if isinstance(size, torch.SymInt) and isinstance(dim, Dim) and size.node.expr.is_Symbol:
+                found.setdefault(size.node.expr, dim)
+    return found
+
+
+def _conditions(program: torch.export.ExportedProgram) -> Iterator[Any]:
+    """Assertions and guards, expressions of sympy; each once."""
+    import torch
+
+    found: dict[Any, None] = {}
+    environments: dict[int, Any] = {}
+    for node in program.graph.nodes:
+        if node.op == "placeholder":
+            sizes = getattr(node.meta.get("val"), "shape", ())
+            open_ones = [size.node.shape_env for size in sizes if isinstance(size, torch.SymInt)]
+            environments |= {id(environment): environment for environment in open_ones}
+        elif node.target is torch.ops.aten._assert_scalar.default and isinstance(node.args[0], torch.fx.Node):
+            value = node.args[0].meta.get("val")
+            if isinstance(value, torch.SymBool):
+                found[value.node.expr] = None
+    for environment in environments.values():
+        found |= {guard.expr: None for guard in environment.guards}
+    yield from found
+
+
+def _near(dim: Dim, size: int) -> list[int]:
+    """Legal sizes from 2 on, the size itself and those that differ by few steps first."""
+    steps = [0, *(sign * k for k in range(1, 9) for sign in (1, -1)), -(size // (2 * dim.multiple_of)), size // dim.multiple_of]
+    made = dict.fromkeys(size + k * dim.multiple_of for k in steps)
+    return [s for s in made if s >= max(dim.min, 2) and (dim.max is None or s <= dim.max)]
+
+
+def _distance(sizes: Sequence[int], own: Sequence[int]) -> tuple[int, int]:
+    changes = [abs(a - b) for a, b in zip(sizes, own, strict=True)]
+    return sum(map(bool, changes)), sum(changes)
+
+
+def _broken(condition: Any, symbols: Sequence[Any], sizes: Sequence[int]) -> bool:
+    """Whether it is known not to hold there."""
+    try:
+        return condition.xreplace(dict(zip(symbols, map(_integer, sizes), strict=True))) == False  # noqa: E712
+    except (ArithmeticError, ValueError, AssertionError):  # a division by zero, in sympy or in torch's functions
+        return False
+
+
+def _integer(size: int) -> Any:
+    import sympy
+
+    return sympy.Integer(size)
+
+
+def _text(condition: Any, symbols: Sequence[Any], dims: Sequence[Dim]) -> str:
+    import sympy
+
+    return str(condition.xreplace({s: sympy.Symbol(d.name) for s, d in zip(symbols, dims, strict=True)}))
+
+
+__all__ = ["sizes_assumed_away"]
