@@ -78,12 +78,12 @@ class GraphBuilder {
   void grow();
   ValueId entropy_ = kNoValue;
   int32_t draws_ = 0;  ///< counted in the outermost
-  /// Nothing of a model that refers to others too deeply or too often is mapped.
-  Status check_nesting();
+  /// Nothing of a model that refers to others too often is mapped.
+  Status count_reference();
   /// Adds input `id`, if it is one, to what the outermost model needs; false if that changes nothing.
   bool need_input(ValueId id);
   GraphBuilder& outermost();
-  size_t referenced_ = 0;  ///< operations of referenced models so far; counted in the outermost
+  size_t referenced_operations_ = 0, referenced_operands_ = 0;  ///< so far; counted in the outermost
 };
 
 /// The quantisation of an operand, null if it has none.

@@ -46,6 +46,7 @@ DType dtype_of(OperandCode code) {
 Result<ConstantPtr> constant_of(const Operand& operand, std::span<const std::byte> bytes) {
   const bool boolean = dtype_of(operand.type) == DType::kBool;
   const auto address = reinterpret_cast<uintptr_t>(bytes.data());
+  if (info(operand.type).bytes == 0) return invalid("a ", info(operand.type).name, " has no value of bytes");
   if (!boolean && operand.lifetime == Lifetime::kConstant && address % info(operand.type).bytes == 0) {
     return std::make_shared<const Constant>(operand.owner, bytes.data(), bytes.size());
   }
@@ -58,8 +59,7 @@ Result<ConstantPtr> constant_of(const Operand& operand, std::span<const std::byt
 }
 
 /// Models may refer to models, and each reference is mapped: what a few models can ask for has to have an end.
-constexpr int kDeepestNesting = 64;
-constexpr size_t kMostReferenced = 1 << 14;
+constexpr size_t kMostOperations = 1 << 14, kMostOperands = 1 << 17;
 
 /// The first tensor among the inputs has a rank that the operation can have a meaning for: the one that is documented,
 /// if that is one, or not less than the least. When the operation was added the rank may have been open, and most
@@ -88,8 +88,9 @@ MapFn find_mapping(int32_t code) {
   return kMappings.find(code);
 }
 
-bool has_mapping(const Model& model, const Operation& operation) {
-  if (!find_mapping(operation.code)) return false;
+bool all_operations(const Model& model, const Operation& operation,
+                    const std::function<bool(const Operation& operation)>& holds) {
+  if (!holds(operation)) return false;
   std::vector<const Model*> open;
   std::set<const Model*> seen;
   const auto refer = [&](const Model& from, const Operation& by) {
@@ -103,11 +104,15 @@ bool has_mapping(const Model& model, const Operation& operation) {
     open.pop_back();
     if (!seen.insert(at).second) continue;
     for (const Operation& inner : at->operations) {
-      if (!find_mapping(inner.code)) return false;
+      if (!holds(inner)) return false;
       refer(*at, inner);
     }
   }
   return true;
+}
+
+bool has_mapping(const Model& model, const Operation& operation) {
+  return all_operations(model, operation, [](const Operation& o) { return find_mapping(o.code) != nullptr; });
 }
 
 QuantizationPtr per_tensor(float scale, int32_t zero_point) {
@@ -217,6 +222,7 @@ Status GraphBuilder::add_inputs(std::span<const InputSpec> inputs) {
 }
 
 Status GraphBuilder::add_constants() {
+  PINNACE_TRY(count_reference());
   for (size_t i = 0; i < model->operands.size(); ++i) {
     const Operand& operand = model->operands[i];
     if (operand.lifetime != Lifetime::kConstant) continue;
@@ -262,20 +268,25 @@ Result<std::vector<ValueId>> GraphBuilder::inlined(const Model& other, const std
   return made;
 }
 
-Status GraphBuilder::check_nesting() {
+Status GraphBuilder::count_reference() {
   if (nesting == 0) return {};
-  if (nesting > kDeepestNesting) return unsupported("models refer to models more than ", kDeepestNesting, " deep");
-  size_t& referenced = outermost().referenced_;
-  referenced += model->operations.size();
-  if (referenced <= kMostReferenced) return {};
-  return unsupported("references to models stand for more than ", kMostReferenced, " operations");
+  GraphBuilder& first = outermost();
+  first.referenced_operations_ += model->operations.size();
+  first.referenced_operands_ += model->operands.size();
+  if (first.referenced_operations_ > kMostOperations) {
+    return unsupported("references to models stand for more than ", kMostOperations, " operations");
+  }
+  if (first.referenced_operands_ > kMostOperands) {
+    return unsupported("references to models stand for more than ", kMostOperands, " operands");
+  }
+  return {};
 }
 
 Status GraphBuilder::run_operations() {
-  PINNACE_TRY(check_nesting());
   const Model& model = *this->model;  // a referenced one takes its place while it is inlined
   for (size_t k = 0; k < model.operations.size(); ++k) {
     const Operation& operation = model.operations[k];
+    PINNACE_TRY(check_stopped("the mapping of an NNAPI model"));
     const MapFn function = find_mapping(operation.code);
     const OperationInfo* known = operation_info(operation.code);
     if (!function) return unsupported("operation ", known ? known->name : str_cat(operation.code), " has no mapping");

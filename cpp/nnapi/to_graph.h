@@ -2,6 +2,7 @@
 // with NNAPI (strides, axes, sizes) must be known: constants are, inputs of the model can be made constants.
 #pragma once
 
+#include <functional>
 #include <span>
 #include <vector>
 
@@ -43,6 +44,9 @@ struct ModelGraph {
 /// `entropy`: operations that are to seed themselves may do so by a kEntropyInput; else they always draw the same.
 Result<ModelGraph> to_graph(const Model& model, std::span<const InputSpec> inputs, bool entropy = false);
 
+/// Whether `holds` is true of the operation and of all in the models that it refers to, each model looked at once.
+bool all_operations(const Model& model, const Operation& operation,
+                    const std::function<bool(const Operation& operation)>& holds);
 /// True if there is a mapping for the operation, and for all of the models that it refers to.
 bool has_mapping(const Model& model, const Operation& operation);
 

@@ -248,6 +248,11 @@ Result<int> validate_operation(const Model& model, const Operation& operation, i
 
 Status finish_model(Model& model, std::vector<uint32_t>* order) {
   if (model.operations.empty()) return invalid("a model without operations");
+  model.depth = 0;
+  for (const Operand& operand : model.operands) {
+    if (operand.model) model.depth = std::max(model.depth, operand.model->depth + 1);
+  }
+  if (model.depth > kDeepestNesting) return unsupported("models refer to models more than ", kDeepestNesting, " deep");
   const size_t n = model.operands.size();
   for (uint32_t i : model.inputs) {
     if (model.operands[i].lifetime != Lifetime::kInput) return invalid("operand ", i, ", an input, has a value");

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 #include "base/cpu_features.h"
 #include "base/files/user_cache.h"
@@ -29,7 +30,8 @@ void add_list(Hasher& hasher, std::span<const T> list) {
   hasher.add(std::as_bytes(list));
 }
 
-void add_model(Hasher& hasher, const nnapi::Model& model) {
+/// `seen`: models that are hashed, with their numbers. Each is once, however often others refer to it.
+void add_model(Hasher& hasher, const nnapi::Model& model, std::map<const nnapi::Model*, size_t>& seen) {
   add(hasher, model.relaxed);
   add(hasher, model.operands.size());
   for (const nnapi::Operand& operand : model.operands) {
@@ -41,7 +43,10 @@ void add_model(Hasher& hasher, const nnapi::Model& model) {
     add(hasher, operand.channel_dim);
     add(hasher, operand.lifetime);
     add_list(hasher, operand.data);
-    if (operand.model) add_model(hasher, *operand.model);
+    if (!operand.model) continue;
+    const auto [known, is_new] = seen.emplace(operand.model.get(), seen.size());
+    add(hasher, known->second);
+    if (is_new) add_model(hasher, *operand.model, seen);
   }
   add(hasher, model.operations.size());
   for (const nnapi::Operation& operation : model.operations) {
@@ -97,7 +102,8 @@ Cache::Cache(const std::string& directory, const CacheToken& token, const nnapi:
   }
   name_ += ".pnc";
   Hasher hasher;
-  add_model(hasher, model);
+  std::map<const nnapi::Model*, size_t> seen;
+  add_model(hasher, model, seen);
   key_ = str_cat("model ", hex(hasher.digest()), ", library ", library_build(), ", cpu ", kernel_isa_name(cpu_isa()),
                  ", target ", target);
 }

@@ -160,8 +160,12 @@ int ANeuralNetworksExecution::run(std::vector<std::vector<uint32_t>>& found, con
     const size_t bytes = input.data ? bytes_of(operand, input.dims, input.rank_open).value_or(0) : 0;
     arguments.push_back({input.data ? input.dims : std::vector<uint32_t>{}, !input.data, {input.data, bytes}});
   }
-  const auto specialisation = engine->find(arguments);
-  if (!specialisation.ok()) return code_of(specialisation.status());
+  const auto code_by = [&](const Status& status) {
+    const bool late = status.code() == Code::kCancelled && deadline.passed();
+    return late ? ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT : code_of(status);
+  };
+  const auto specialisation = engine->find(arguments, deadline);
+  if (!specialisation.ok()) return code_by(specialisation.status());
   const Specialisation& special = **specialisation;
 
   std::vector<Tensor> in, out;
@@ -214,8 +218,7 @@ int ANeuralNetworksExecution::run(std::vector<std::vector<uint32_t>>& found, con
   if (!status.ok()) {
     (*specialisation)->give_back(std::move(*session));
     // A loop that takes too long does so again; a deadline that was missed may be kept the next time.
-    const bool late = status.code() == Code::kCancelled && deadline.passed();
-    return late ? ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT : code_of(status);
+    return code_by(status);
   }
   bool agree = true;
   for (size_t i = 0; i < outputs.size(); ++i) {

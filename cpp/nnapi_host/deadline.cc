@@ -1,6 +1,8 @@
 // Running a session against a deadline: what is left of the time is the run's timeout.
 #include "nnapi_host/deadline.h"
 
+#include <algorithm>
+
 namespace pinnace::nnapi_host {
 
 Deadline::Deadline(uint64_t nanoseconds) {
@@ -8,6 +10,11 @@ Deadline::Deadline(uint64_t nanoseconds) {
   if (nanoseconds > 0 && nanoseconds < kForEver) {
     moment_ = Clock::now() + std::chrono::nanoseconds(static_cast<int64_t>(nanoseconds));
   }
+}
+
+std::chrono::nanoseconds Deadline::left() const {
+  if (!moment_) return std::chrono::nanoseconds(0);
+  return std::max<std::chrono::nanoseconds>(*moment_ - Clock::now(), std::chrono::nanoseconds(1));
 }
 
 Deadline Deadline::earlier(const Deadline& a, const Deadline& b) {
@@ -18,9 +25,8 @@ Deadline Deadline::earlier(const Deadline& a, const Deadline& b) {
 Status run_until(const Deadline& deadline, Session& session, std::span<const Tensor> inputs,
                  std::span<const Tensor> outputs) {
   if (!deadline.exists()) return session.run(inputs, outputs);
-  const auto left = *deadline.moment_ - Deadline::Clock::now();
-  if (left.count() <= 0) return Status(Code::kCancelled, "the deadline had passed before the run began");
-  return session.run(inputs, outputs, {}, {.timeout = left});
+  if (deadline.passed()) return Status(Code::kCancelled, "the deadline had passed before the run began");
+  return session.run(inputs, outputs, {}, {.timeout = deadline.left()});
 }
 
 }  // namespace pinnace::nnapi_host

@@ -17,12 +17,12 @@ class Deadline {
   explicit Deadline(uint64_t nanoseconds);
 
   bool exists() const { return moment_.has_value(); }
+  /// At least 1 ns, for timeouts; 0 where there is none.
+  std::chrono::nanoseconds left() const;
   bool passed() const { return moment_ && Clock::now() >= *moment_; }
   static Deadline earlier(const Deadline& a, const Deadline& b);
 
  private:
-  friend Status run_until(const Deadline& deadline, Session& session, std::span<const Tensor> inputs,
-                          std::span<const Tensor> outputs);
   using Clock = std::chrono::steady_clock;
   std::optional<Clock::time_point> moment_;
 };

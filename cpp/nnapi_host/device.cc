@@ -38,12 +38,8 @@ namespace {
 bool pretends_to_take(const nnapi::Model& model, const nnapi::Operation& operation) {
   const TestBed* const bed = TestBed::get();
   if (!bed || bed->settings().unsupported.none()) return true;
-  const bool known = nnapi::operation_info(operation.code) != nullptr;
-  if (known && bed->settings().unsupported.test(static_cast<size_t>(operation.code))) return false;
-  return std::all_of(operation.inputs.begin(), operation.inputs.end(), [&](uint32_t i) {
-    const nnapi::Model* const referenced = model.operands[i].model.get();
-    return !referenced || std::all_of(referenced->operations.begin(), referenced->operations.end(),
-                                      [&](const auto& inner) { return pretends_to_take(*referenced, inner); });
+  return nnapi::all_operations(model, operation, [&](const nnapi::Operation& o) {
+    return !nnapi::operation_info(o.code) || !bed->settings().unsupported.test(static_cast<size_t>(o.code));
   });
 }
 

@@ -69,10 +69,10 @@ bool Engine::matches(const Entry& entry, std::span<const InputArgument> inputs) 
 
 Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::vector<uint32_t> constants,
                                    bool have_values, const Deadline& deadline) {
-  const auto late = [&] { return Status(Code::kCancelled, "the deadline of the compilation has passed"); };
+  // All of it looks whether this scope has ended.
+  const CancelScope scope(RunOptions{.timeout = deadline.left()});
   for (;;) {
     std::vector<nnapi::InputSpec> specs;
-    if (deadline.passed()) return late();
     for (const InputArgument& input : inputs) specs.push_back({input.dims, input.omitted, false, input.data});
     for (uint32_t i : constants) specs[i].constant = true;
     PINNACE_ASSIGN(nnapi::ModelGraph mapped, nnapi::to_graph(*model_, specs, true));
@@ -83,12 +83,10 @@ Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::v
       }
       continue;
     }
-    if (deadline.passed()) return late();
     PINNACE_TRY(run_passes(mapped.graph, PassContext{}, {}).status());
     mapped.graph.compact();
     std::vector<TensorType> outputs;
     for (ValueId id : mapped.graph.outputs) outputs.push_back(mapped.graph.value(id).type);
-    if (deadline.passed()) return late();
     const Program program = program_of(std::move(mapped.graph));
     PINNACE_ASSIGN(auto prepared, Prepared::create(program, options_));
     Entry entry;
@@ -105,7 +103,8 @@ Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::v
   }
 }
 
-Result<std::shared_ptr<Specialisation>> Engine::find(std::span<const InputArgument> inputs) {
+Result<std::shared_ptr<Specialisation>> Engine::find(std::span<const InputArgument> inputs,
+                                                     const Deadline& deadline) {
   const ProcessLock lock(mutex_);
   if (!lock.held()) return unsupported("this process was forked while another thread prepared the model");
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {
@@ -114,7 +113,7 @@ Result<std::shared_ptr<Specialisation>> Engine::find(std::span<const InputArgume
     return entry->made;
   }
   PINNACE_LOG_DEBUG("a run has shapes or values that the model is not prepared for yet");
-  PINNACE_ASSIGN(Entry made, make(inputs, constants_, true, {}));
+  PINNACE_ASSIGN(Entry made, make(inputs, constants_, true, deadline));
   constants_.clear();
   for (const auto& value : made.values) constants_.push_back(value.first);
   entries_.push_front(std::move(made));

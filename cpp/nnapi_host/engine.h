@@ -52,10 +52,11 @@ class Engine {
 
   const nnapi::Model& model() const { return *model_; }
   const Options& options() const { return options_; }
-  /// The specialisation for these inputs, one per input of the model; made where there is none. Thread-safe.
-  Result<std::shared_ptr<Specialisation>> find(std::span<const InputArgument> inputs);
+  /// The specialisation for these inputs, one per input of the model; made where there is none: kCancelled if the
+  /// deadline passes before it is. Thread-safe.
+  Result<std::shared_ptr<Specialisation>> find(std::span<const InputArgument> inputs, const Deadline& deadline);
   /// Makes the one for the model's own shapes, if they are all known, or takes it from the cache (null: none). What
-  /// fails then fails again when run. The deadline is looked at between the steps.
+  /// fails then fails again when run; kCancelled: the deadline has passed.
   Status prepare_ahead(const Deadline& deadline, const Cache* cache);
 
  private:

@@ -302,9 +302,12 @@ class SegmentCompiler {
     cut();
     place_borders();
     PINNACE_ASSIGN(const auto store, segment_.packed.shared<WeightStore>("nnapi weights"));
-    const auto check = [&](size_t w) { return check_constants_of(node_of(w)); };
+    const WeightStore::About about{
+        .check = [&](size_t w) { return check_constants_of(node_of(w)); },
+        .lasts = [&](size_t w) { return lowering_.weights()[w].stores && !reads_computed(node_of(w)); },
+    };
     PINNACE_ASSIGN(placed_, store->place(library, target_name(options.feature_level), segment_.packed,
-                                         lowering_.weights(), check));
+                                         lowering_.weights(), about));
     drop_sources();
     for (size_t s = 0; s < parts_.size(); ++s) {
       Stage stage;
@@ -365,12 +368,18 @@ class SegmentCompiler {
     std::string key = str_cat("layout ", kWeightLayout, "/fl", lowering_.feature_level(), "/", segment_.key_prefix,
                               numbered(index), " ", node.name);
     for (ValueId id : node.inputs) {
-      if (id == kNoValue || segment_.graph.value(id).constant || !segment_.type_inference.data[static_cast<size_t>(id)])
-        continue;
+      if (!is_computed(id)) continue;
       const Constant& computed = *segment_.type_inference.data[static_cast<size_t>(id)];
       key += str_cat("#", hash64({computed.data(), computed.bytes()}));
     }
     return key;
+  }
+  /// Whether a value was computed ahead, perhaps for the sizes of this plan.
+  bool is_computed(ValueId id) const {
+    return id != kNoValue && !segment_.graph.value(id).constant && segment_.type_inference.data[static_cast<size_t>(id)];
+  }
+  bool reads_computed(const Node& node) const {
+    return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return is_computed(id); });
   }
 
   static std::vector<LoweredValue> values(const Segment& segment) {

@@ -2,6 +2,7 @@
 #include "backends/nnapi/lowering.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cstring>
 
 #include "base/half.h"
@@ -35,6 +36,7 @@ Status check_operand(OperandCode type, const std::vector<uint32_t>& dims, float 
 
 /// True if [N, C, H, W] and [N, H, W, C] have elements in the same order.
 bool same_order(const std::vector<uint32_t>& nchw) {
+  assert(nchw.size() == 4);
   return nchw[1] == 1 || nchw[2] * uint64_t{nchw[3]} == 1;
 }
 
@@ -65,6 +67,7 @@ void convert_elements(Elements elements, const void* from, size_t count, size_t 
 }  // namespace
 
 std::vector<uint32_t> channels_last(const std::vector<uint32_t>& dims) {
+  assert(dims.size() == 4);
   return {dims[0], dims[2], dims[3], dims[1]};
 }
 
@@ -329,6 +332,8 @@ Result<OperandId> Lowering::change_layout(ValueId id, Layout layout, Verdict& ve
 
 Result<OperandId> Lowering::operand(ValueId id, Layout layout, Verdict& verdict, Int64 use) {
   LoweredValue& v = value(id);
+  // One element of a lower rank broadcasts to any layout; constants get further dimensions, see constant().
+  if (v.type->rank() < 4 && v.type->elements() == 1 && !v.constant) layout = Layout::kPlain;
   if (use == Int64::kRefused) use = int64_;
   const OperandId there = v.operands[static_cast<size_t>(layout)];
   OperandSpec spec;

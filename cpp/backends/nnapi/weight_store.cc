@@ -66,6 +66,19 @@ SharedMemory::~SharedMemory() {
   if (data_) munmap(data_, bytes_);
 }
 
+void WeightStore::keep(const Name& name, PlacedWeight weight, bool lasts) {
+  Held held{.weight = {}, .kept = lasts ? weight.memory : nullptr, .memory = weight.memory};
+  weight.memory = nullptr;
+  held.weight = std::move(weight);
+  placed_.insert_or_assign(name, std::move(held));
+}
+
+size_t WeightStore::count() {
+  const WorkLock lock(mutex_, "the placing of weights for NNAPI");
+  return static_cast<size_t>(
+      std::count_if(placed_.begin(), placed_.end(), [](const auto& held) { return !held.second.memory.expired(); }));
+}
+
 void WeightStore::map(const std::shared_ptr<const Library>& library, std::vector<InFile>& files) {
   static const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   std::sort(files.begin(), files.end(),
@@ -85,7 +98,7 @@ void WeightStore::map(const std::shared_ptr<const Library>& library, std::vector
         continue;
       }
       const StoredBytes& bytes = *files[i].bytes;
-      placed_.emplace(files[i].name, PlacedWeight{memory, bytes.offset() - begin, bytes.bytes().data(), true});
+      keep(files[i].name, {memory, bytes.offset() - begin, bytes.bytes().data(), true}, true);
       bytes.drop_pages();  // that the check has brought here
     }
   }
@@ -94,11 +107,17 @@ void WeightStore::map(const std::shared_ptr<const Library>& library, std::vector
 
 Result<std::vector<PlacedWeight>> WeightStore::place(const std::shared_ptr<const Library>& library,
                                                      const std::string& target, PackedConstants& packed,
-                                                     std::span<const Weight> weights,
-                                                     const std::function<Status(size_t)>& check) {
+                                                     std::span<const Weight> weights, const About& about) {
   const WorkLock lock(mutex_, "the placing of weights for NNAPI");
   PINNACE_TRY(lock.status());
   const LogTime time;
+  std::erase_if(placed_, [](const auto& held) { return held.second.memory.expired(); });
+  std::vector<std::shared_ptr<SharedMemory>> present;  // so that what is there stays while this works
+  for (const Weight& w : weights) {
+    const auto there = placed_.find({w.key, w.bytes});
+    if (there != placed_.end()) present.push_back(there->second.memory.lock());
+    if (there != placed_.end() && !present.back()) placed_.erase(there);
+  }
   const size_t placed_before = placed_.size();
   std::vector<InFile> files;
   std::map<Name, std::shared_ptr<const StoredBytes>> stored;
@@ -115,39 +134,50 @@ Result<std::vector<PlacedWeight>> WeightStore::place(const std::shared_ptr<const
     stored.emplace(name, std::move(bytes));
   }
   map(library, files);
-  size_t total = 0;
-  std::map<Name, size_t> fresh;  // offsets of what is new
+  size_t total[2] = {0, 0};  // of those that last, and of others
+  struct Fresh {
+    size_t offset;
+    bool lasts;
+  };
+  std::map<Name, Fresh> fresh;
   for (size_t i = 0; i < weights.size(); ++i) {
     const Name name(weights[i].key, weights[i].bytes);
     if (placed_.contains(name) || fresh.contains(name)) continue;
-    if (!stored.contains(name)) PINNACE_TRY(check(i));
-    fresh.emplace(name, total);
-    total += aligned_size(weights[i].bytes);
+    if (!stored.contains(name)) PINNACE_TRY(about.check(i));
+    const bool lasts = about.lasts(i);
+    fresh.emplace(name, Fresh{total[lasts], lasts});
+    total[lasts] += aligned_size(weights[i].bytes);
   }
-  if (total > 0) {
-    PINNACE_ASSIGN(std::shared_ptr<SharedMemory> memory,
-                   SharedMemory::create(library, total, "an NNAPI model's weights"));
-    packed.add_made_bytes(total);
-    for (const Weight& w : weights) {
-      const auto found = fresh.find({w.key, w.bytes});
-      if (found == fresh.end()) continue;
-      std::byte* const to = memory->data() + found->second;
-      const auto of_file = stored.find(found->first);
-      if (of_file == stored.end()) {
-        w.fill(to);
-      } else {
-        std::memcpy(to, of_file->second->bytes().data(), w.bytes);
-      }
-      placed_.emplace(found->first, PlacedWeight{memory, found->second, to, of_file != stored.end()});
-      fresh.erase(found);
+  std::shared_ptr<SharedMemory> made[2];
+  for (const bool lasts : {false, true}) {
+    if (total[lasts] == 0) continue;
+    PINNACE_ASSIGN(made[lasts], SharedMemory::create(library, total[lasts], "an NNAPI model's weights"));
+  }
+  packed.add_made_bytes(total[true]);
+  for (const Weight& w : weights) {
+    const auto found = fresh.find({w.key, w.bytes});
+    if (found == fresh.end()) continue;
+    const auto [offset, lasts] = found->second;
+    std::byte* const to = made[lasts]->data() + offset;
+    const auto of_file = stored.find(found->first);
+    if (of_file == stored.end()) {
+      w.fill(to);
+    } else {
+      std::memcpy(to, of_file->second->bytes().data(), w.bytes);
     }
+    keep(found->first, {made[lasts], offset, to, of_file != stored.end()}, lasts);
+    fresh.erase(found);
   }
   if (placed_.size() > placed_before) {
     PINNACE_LOG_INFO("weights for ", target, ": ", placed_.size() - placed_before, " placed, ", stored.size(),
-                     " of them from the file, ", total, " bytes made, in ", time.text());
+                     " of them from the file, ", total[false] + total[true], " bytes made, in ", time.text());
   }
   std::vector<PlacedWeight> all;
-  for (const Weight& w : weights) all.push_back(placed_.at({w.key, w.bytes}));
+  for (const Weight& w : weights) {
+    const Held& held = placed_.at({w.key, w.bytes});
+    all.push_back(held.weight);
+    all.back().memory = held.memory.lock();
+  }
   return all;
 }
 

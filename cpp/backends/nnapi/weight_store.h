@@ -57,15 +57,23 @@ struct PlacedWeight {
 /// Weights by key. Thread-safe.
 class WeightStore {
  public:
+  struct About {
+    /// Looks at the constants that weight i is made of, before it is.
+    std::function<Status(size_t i)> check;
+    /// Whether weight i is the same for all sizes: it is kept as long as the store. Others go with the last executable
+    /// that has them, for every plan may have its own.
+    std::function<bool(size_t i)> lasts;
+  };
   /// Where each weight lies. Those that are not there yet come from what the file has packed under `target`, mapped
-  /// where the file is, else copied; what it does not have is written into one new memory after check(i), which looks
-  /// at the constants that weight i is made of.
+  /// where the file is, else copied; what it does not have is written into new memory.
   ///
   /// kCorruptFile: what the file has is damaged. kUnsupported: it must have all that it can, and does not. Others as
   /// WorkMutex::lock().
   Result<std::vector<PlacedWeight>> place(const std::shared_ptr<const Library>& library, const std::string& target,
                                           PackedConstants& packed, std::span<const Weight> weights,
-                                          const std::function<Status(size_t)>& check);
+                                          const About& about);
+  /// How many weights are placed now. For tests.
+  size_t count();
 
  private:
   using Name = std::pair<std::string, size_t>;  // key and size
@@ -76,8 +84,16 @@ class WeightStore {
   /// Places what lies in one mapped file; what the library does not map is left in `files`.
   void map(const std::shared_ptr<const Library>& library, std::vector<InFile>& files);
 
+  /// Adds what lies in `memory`, which the store keeps only if the weight lasts.
+  void keep(const Name& name, PlacedWeight weight, bool lasts);
+  struct Held {
+    PlacedWeight weight;               ///< without its memory
+    std::shared_ptr<SharedMemory> kept;  ///< null of one that does not last
+    std::weak_ptr<SharedMemory> memory;
+  };
+
   WorkMutex mutex_;
-  std::map<Name, PlacedWeight> placed_;
+  std::map<Name, Held> placed_;
 };
 
 }  // namespace pinnace::nnapi_client

@@ -153,6 +153,9 @@ Status read_values(Reader& in, std::span<const ValueRecord> records,
     if (operand.lifetime != Lifetime::kTemporary) {
       return corrupt_at(at, str_cat("a second value of operand ", record.operand));
     }
+    if (info(operand.type).bytes == 0) {
+      return corrupt_at(at, str_cat("a value of operand ", record.operand, ", a ", info(operand.type).name));
+    }
     if (!operand.shape_known() || operand.bytes() != bytes.size()) {
       return corrupt_at(at, str_cat(bytes.size(), " bytes for operand ", record.operand, ", which has ",
                                     operand.shape_known() ? operand.bytes() : 0));

@@ -13,10 +13,20 @@ Result<int64_t> optional_axis(Call& call, size_t i, ValueId x) {
   return int64_t{call.rank(x) - 1};
 }
 
-Result<ValueId> times(Call& call, ValueId x, double factor) {
-  if (factor == 1) return x;
-  PINNACE_ASSIGN(ValueId scalar, call.constant_scalar(call.type(x).dtype, factor));
-  return call.emit("mul", {x, scalar});
+/// (x - max(x)) * beta in float32: a product before the largest is taken off would overflow. x itself where beta is 1.
+Result<ValueId> scaled(Call& call, ValueId x, double beta, int64_t axis) {
+  if (beta == 1) return x;
+  PINNACE_ASSIGN(x, call.cast(x, DType::kF32));
+  PINNACE_ASSIGN(const ValueId axes, call.constant_ints({axis}));
+  PINNACE_ASSIGN(const ValueId largest, call.emit("reduce_max", {x, axes}));
+  PINNACE_ASSIGN(const ValueId less, call.emit("sub", {x, largest}));
+  PINNACE_ASSIGN(const ValueId factor, call.constant_scalar(DType::kF32, beta));
+  return call.emit("mul", {less, factor});
+}
+
+/// A scale times beta. From 1e30 on every difference of quantised values is as good as infinite.
+float scale_of(float scale, double beta) {
+  return static_cast<float>(std::min(double{scale} * beta, 1e30));
 }
 
 /// A fixed quantisation of the output where x is quantised, else null.
@@ -33,12 +43,16 @@ Status map_softmax(Call& call) {
   if (!(beta > 0)) return call.error("beta ", beta, " is not above 0");
   PINNACE_ASSIGN(int64_t axis, optional_axis(call, 2, x));
   const QuantizationPtr q = call.type(x).quantization;
+  const DType dtype = call.type(x).dtype;
   if (!q) {
-    PINNACE_ASSIGN(x, times(call, x, beta));
+    PINNACE_ASSIGN(x, scaled(call, x, beta, axis));
   } else if (beta != 1) {  // a scale times beta is all that beta does
-    PINNACE_ASSIGN(x, call.reinterpret(x, per_tensor(q->scales[0] * static_cast<float>(beta), q->zero_points[0])));
+    PINNACE_ASSIGN(x, call.reinterpret(x, per_tensor(scale_of(q->scales[0], beta), q->zero_points[0])));
   }
   PINNACE_ASSIGN(ValueId y, call.emit("softmax", {x}, {{"axis", axis}}, fixed(call, x, 1.0f / 256, 0)));
+  if (!q) {
+    PINNACE_ASSIGN(y, call.cast(y, dtype));
+  }
   return call.finish(0, y);
 }
 
@@ -46,8 +60,10 @@ Status map_log_softmax(Call& call) {
   PINNACE_ASSIGN(ValueId x, call.in(0));
   PINNACE_ASSIGN(double beta, call.real(1));
   PINNACE_ASSIGN(int64_t axis, optional_axis(call, 2, x));
-  PINNACE_ASSIGN(x, times(call, x, beta));
+  const DType dtype = call.type(x).dtype;
+  PINNACE_ASSIGN(x, scaled(call, x, beta, axis));
   PINNACE_ASSIGN(ValueId y, call.emit("log_softmax", {x}, {{"axis", axis}}));
+  PINNACE_ASSIGN(y, call.cast(y, dtype));
   return call.finish(0, y);
 }
 

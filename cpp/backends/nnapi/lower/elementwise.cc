@@ -1,4 +1,6 @@
 // Arithmetic, comparison, logic and choice between operands that broadcast.
+#include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "backends/nnapi/rewrites/rewrites.h"
@@ -66,8 +68,22 @@ Status fold(NodeLowering& n, const std::function<Status(OperandId a, OperandId b
   }
   return {};
 }
+/// Whether input i is a constant of the graph that is not beyond what feature levels 1 and 2 can take off and add.
+bool can_be_taken_off(NodeLowering& n, int i) {
+  const auto values = n.view().input_floats(i);
+  return values && std::all_of(values->begin(), values->end(), [](double v) { return std::fabs(v) <= kMostTakenOff; });
+}
 Status lower_extreme(NodeLowering& n, bool larger) {
-  return fold(n, [&](OperandId a, OperandId b, OperandId y) { return extreme(n, larger, a, b, y); });
+  bool turned = false;  // the constant stands first
+  if (n.feature_level() < 3 && n.view().input_count() > 1) {
+    turned = !can_be_taken_off(n, 1);
+    if (n.view().input_count() > 2 || (turned && !can_be_taken_off(n, 0))) {
+      return n.refuse(Rule::kFeatureLevel, str_cat("of other than one value and a constant of at most ", kMostTakenOff));
+    }
+  }
+  return fold(n, [&](OperandId a, OperandId b, OperandId y) {
+    return turned ? extreme(n, larger, b, a, y) : extreme(n, larger, a, b, y);
+  });
 }
 
 Status lower_compare(NodeLowering& n, Op op) {

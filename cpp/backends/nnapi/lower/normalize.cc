@@ -43,9 +43,8 @@ Result<OperandId> per_channel(NodeLowering& n, std::string_view role, const std:
   });
 }
 
-/// (x - mean) / sqrt(variance + epsilon) over axes of x, as operations of feature level 3.
-OperandId standardized(Chain& c, OperandId x, std::span<const int32_t> axes, double epsilon,
-                       OperandId to = kNoOperand) {
+/// (x - mean) / sqrt(variance + epsilon) over axes of x, which is of float32, as operations of feature level 3.
+OperandId standardized(Chain& c, OperandId x, std::span<const int32_t> axes, double epsilon) {
   NodeLowering& n = c.n;
   std::vector<uint32_t> dims = n.operand(x).dims;
   for (int32_t a : axes) dims[static_cast<size_t>(a)] = 1;
@@ -56,7 +55,7 @@ OperandId standardized(Chain& c, OperandId x, std::span<const int32_t> axes, dou
   c.op(Op::MEAN, {c.mul(centred, centred), list, n.scalar(1)}, variance);
   c.op(Op::ADD, {variance, c.num(epsilon), n.scalar(0)}, raised);
   c.op(Op::RSQRT, {raised}, factor);
-  return c.mul(centred, factor, to);
+  return c.mul(centred, factor);
 }
 
 }  // namespace
@@ -133,13 +132,15 @@ Status lower_layer_normalization(NodeLowering& n) {
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), rank));
   std::vector<int32_t> axes;
   for (int a = axis; a < rank; ++a) axes.push_back(a);
-  PINNACE_ASSIGN(const OperandId x, n.in(0));
-  PINNACE_ASSIGN(const OperandId scale, n.in(1));
-  OperandId b = kNoOperand;
-  if (n.has(2)) {
-    PINNACE_ASSIGN(b, n.in(2));
+  OperandId operands[3] = {kNoOperand, kNoOperand, kNoOperand};
+  for (int i = 0; i < 3; ++i) {
+    if (!n.has(i)) continue;
+    PINNACE_ASSIGN(const OperandId given, n.in(i));
+    PINNACE_ASSIGN(operands[i], as_float32(n, given));
   }
-  PINNACE_ASSIGN(const OperandId y, n.out());
+  const auto [x, scale, b] = operands;
+  PINNACE_ASSIGN(const OperandId to, n.out());
+  const OperandId y = float32_for(n, to);
   n.rewritten("mean, squares, rsqrt");
   Chain c{n, x};
   const OperandId made = standardized(c, x, axes, n.view().attr_float("epsilon"));
@@ -148,7 +149,8 @@ Status lower_layer_normalization(NodeLowering& n) {
   } else {
     c.add(c.mul(made, scale), b, y);
   }
-  return c.status;
+  PINNACE_TRY(c.status);
+  return store_floats(n, y, to);
 }
 
 Status lower_rms_normalization(NodeLowering& n) {
@@ -157,9 +159,12 @@ Status lower_rms_normalization(NodeLowering& n) {
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), rank));
   std::vector<int32_t> axes;
   for (int a = axis; a < rank; ++a) axes.push_back(a);
-  PINNACE_ASSIGN(const OperandId x, n.in(0));
-  PINNACE_ASSIGN(const OperandId scale, n.in(1));
-  PINNACE_ASSIGN(const OperandId y, n.out());
+  PINNACE_ASSIGN(const OperandId given, n.in(0));
+  PINNACE_ASSIGN(const OperandId given_scale, n.in(1));
+  PINNACE_ASSIGN(const OperandId to, n.out());
+  PINNACE_ASSIGN(const OperandId x, as_float32(n, given));
+  PINNACE_ASSIGN(const OperandId scale, as_float32(n, given_scale));
+  const OperandId y = float32_for(n, to);
   n.rewritten("squares, mean, rsqrt");
   std::vector<uint32_t> dims = n.operand(x).dims;
   for (int32_t a : axes) dims[static_cast<size_t>(a)] = 1;
@@ -169,7 +174,8 @@ Status lower_rms_normalization(NodeLowering& n) {
   c.op(Op::ADD, {mean, c.num(n.view().attr_float("epsilon")), n.scalar(0)}, raised);
   c.op(Op::RSQRT, {raised}, factor);
   c.mul(c.mul(x, factor), scale, y);
-  return c.status;
+  PINNACE_TRY(c.status);
+  return store_floats(n, y, to);
 }
 
 namespace {
@@ -179,8 +185,10 @@ Status normalize_groups(NodeLowering& n, int64_t groups) {
   if (!scale || !b) return n.refuse(Rule::kConstant, "scale and bias");
   const int rank = n.in_type(0).rank();
   if (rank < 2 || rank > 4) return n.refuse(Rule::kRank, str_cat(rank));
-  PINNACE_ASSIGN(const OperandId x, n.in(0));
-  PINNACE_ASSIGN(const OperandId y, n.out());
+  PINNACE_ASSIGN(const OperandId given, n.in(0));
+  PINNACE_ASSIGN(const OperandId to, n.out());
+  PINNACE_ASSIGN(const OperandId x, as_float32(n, given));
+  const OperandId y = float32_for(n, to);
   n.rewritten("mean, squares, rsqrt");
   const std::vector<uint32_t> dims = n.operand(x).dims;
   uint32_t size = 1;
@@ -197,7 +205,8 @@ Status normalize_groups(NodeLowering& n, int64_t groups) {
   PINNACE_ASSIGN(const OperandId o, per_channel(n, "bias", bs, x, Layout::kPlain));
   const OperandId scaled = n.temp(x);
   PINNACE_TRY(n.add(Op::MUL, {images, f, n.scalar(0)}, scaled));
-  return n.add(Op::ADD, {scaled, o, n.scalar(0)}, y);
+  PINNACE_TRY(n.add(Op::ADD, {scaled, o, n.scalar(0)}, y));
+  return store_floats(n, y, to);
 }
 }  // namespace
 

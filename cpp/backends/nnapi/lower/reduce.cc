@@ -80,13 +80,13 @@ bool takes_quantized(Op op) {
   return op == Op::MEAN || op == Op::REDUCE_MAX || op == Op::REDUCE_MIN;
 }
 
-/// after(reduce(op, before(x))) in floats.
+/// after(reduce(op, before(x))) in float32.
 template <class Before, class After>
 Status lower_reduction(NodeLowering& n, Op op, Before before, After after) {
   PINNACE_ASSIGN(const Reduction r, reduction(n));
   if (n.operand(r.y).type == nnapi::OperandCode::kTensorInt32) return n.refuse(Rule::kType, to_string(n.out_type()));
-  PINNACE_ASSIGN(const OperandId x, as_floats(n, r.x));
-  const OperandId y = floats_for(n, r.y);
+  PINNACE_ASSIGN(const OperandId x, as_float32(n, r.x));
+  const OperandId y = float32_for(n, r.y);
   Chain on_x{n, x}, on_y{n, y};
   const OperandId ready = before(on_x, x);
   PINNACE_TRY(on_x.status);

@@ -1,6 +1,8 @@
 // Clamps. From feature level 3 on MAXIMUM and MINIMUM, exact. Below, floats:
 //   max(x, low) = low + relu(x - low),  min(x, high) = high - relu(high - x)
-// Each rounds twice: within 2^-23 (|x| + |bound|) of the exact result. [0, 1] is relu, then relu1: exact.
+// Each rounds twice: within 2^-23 (|x| + |bound|) of the exact result, and bounds beyond kMostTakenOff are refused.
+// FLT_MAX, which exporters write for no bound, is none: infinities pass it. [0, 1] is relu, then relu1: exact.
+#include <cfloat>
 #include <cmath>
 
 #include "backends/nnapi/rewrites/rewrites.h"
@@ -33,7 +35,13 @@ Status clip_float(NodeLowering& n, double low, double high, OperandId x, Operand
     PINNACE_TRY(n.add(Op::RELU, {x}, positive));
     return n.add(Op::RELU1, {positive}, y);
   }
-  const bool below = !std::isinf(low) || low > 0, above = !std::isinf(high) || high < 0;
+  const double most = n.feature_level() < 3 ? FLT_MAX : HUGE_VAL;
+  const bool below = low > -most, above = high < most;
+  for (double bound : {low, high}) {
+    if (n.feature_level() < 3 && bound != 0 && std::fabs(bound) < most && std::fabs(bound) > kMostTakenOff) {
+      return n.refuse(Rule::kFeatureLevel, str_cat("a bound of ", bound));
+    }
+  }
   if (below && above) {
     const OperandId bounded = n.temp(x);
     PINNACE_TRY(bounded_below(n, low, x, bounded));

@@ -21,7 +21,7 @@ OperandId decay(Chain& c, OperandId z) {
 
 /// 1 - erf(z) for z >= 0.
 OperandId erf_rest(Chain& c, OperandId z) {
-  const OperandId t = c.div(c.ones(), c.add(c.mul(z, c.num(0.3275911)), c.num(1)));
+  const OperandId t = c.div(c.num(1), c.add(c.mul(z, c.num(0.3275911)), c.num(1)));
   OperandId poly = c.mul(t, c.num(1.061405429));
   for (double k : {-1.453152027, 1.421413741, -0.284496736, 0.254829592}) poly = c.mul(c.add(poly, c.num(k)), t);
   return c.mul(poly, decay(c, c.mul(z, z)));
@@ -32,10 +32,10 @@ OperandId erf_rest(Chain& c, OperandId z) {
 Status gelu(NodeLowering& n, OperandId x, OperandId y) {
   n.rewritten("gelu by a polynomial and exp");
   Chain c{n, x};
-  // With r = 1 - erf(|x| / sqrt 2): gelu = relu(x) - |x| / 2 * r.
+  // With r = 1 - erf(|x| / sqrt 2): gelu = relu(x) - |x| / 2 * r. From 6 on r is below 2e-9, and infinity times 0 no number.
   const OperandId positive = c.relu(x), magnitude = c.abs(x);
   const OperandId rest = erf_rest(c, c.mul(magnitude, c.num(std::sqrt(0.5))));
-  c.add(positive, c.mul(c.mul(magnitude, rest), c.num(-0.5)), y);
+  c.add(positive, c.mul(c.mul(c.op(Op::RELU6, {magnitude}), rest), c.num(-0.5)), y);
   return c.status;
 }
 

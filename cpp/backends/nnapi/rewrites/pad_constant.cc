@@ -1,5 +1,6 @@
 // Padding with a constant: PAD (feature level 2) for 0, PAD_V2 (feature level 3) for others. Feature level 2, floats:
-// the constant is taken off x, zeros are padded, and it is added again: two roundings, within 2^-23 (|x| + |constant|).
+// the constant is taken off x, zeros are padded, and it is added again: two roundings, within 2^-23 (|x| + |constant|),
+// and constants beyond kMostTakenOff are refused.
 #include <cmath>
 
 #include "backends/nnapi/rewrites/rewrites.h"
@@ -23,7 +24,9 @@ Status pad_constant(NodeLowering& n, OperandId x, std::span<const int32_t> pads,
     const auto code = is_f16 ? nnapi::OperandCode::kFloat16 : nnapi::OperandCode::kFloat32;
     return n.add(Op::PAD_V2, {x, amounts, n.lowering().add_scalar(static_cast<float>(value), code)}, y);
   }
-  if (!std::isfinite(value)) return n.refuse(Rule::kFeatureLevel, "an infinite constant needs feature level 3");
+  if (!(std::fabs(value) <= kMostTakenOff)) {
+    return n.refuse(Rule::kFeatureLevel, str_cat("a constant of ", value));
+  }
   n.rewritten("pad with a constant by adding it");
   Chain c{n, x};
   const OperandId less = c.add(x, c.num(-value));

@@ -8,6 +8,10 @@
 
 namespace pinnace::nnapi_client {
 
+/// The largest constant that is taken off values and added to them again below feature level 3: a result loses 2^-23 of
+/// it, and all of its digits to FLT_MAX.
+inline constexpr double kMostTakenOff = 256;
+
 /// min(max(x, low), high) of floats.
 Status clip_float(NodeLowering& n, double low, double high, OperandId x, OperandId y);
 /// A relu or clip of quantised x and y of the same parameters, those of the node's output.
@@ -22,7 +26,8 @@ Status gelu_tanh(NodeLowering& n, OperandId x, OperandId y);
 Status erf(NodeLowering& n, OperandId x, OperandId y);
 /// x where x >= 0, else alpha * (exp(x) - 1).
 Status elu(NodeLowering& n, double alpha, OperandId x, OperandId y);
-/// The larger (smaller) of two operands that broadcast.
+/// The larger (smaller) of two operands that broadcast. Below feature level 3 b has to be a constant of the graph, none
+/// of its elements beyond kMostTakenOff.
 Status extreme(NodeLowering& n, bool larger, OperandId a, OperandId b, OperandId y);
 /// [N, r0, K] by [N, K, c1] or their like with more dimensions in front.
 Status batch_mat_mul(NodeLowering& n, OperandId a, OperandId b, OperandId y);

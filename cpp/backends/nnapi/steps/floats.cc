@@ -22,8 +22,24 @@ OperandId floats_for(NodeLowering& n, OperandId y) {
   return quantized_type(n.operand(y).type) ? n.temp(OperandSpec{kTensorFloat32, n.operand(y).dims}) : y;
 }
 
+Result<OperandId> as_float32(NodeLowering& n, OperandId x) {
+  if (n.operand(x).type != kTensorFloat16) return as_floats(n, x);
+  const OperandId y = n.temp(OperandSpec{kTensorFloat32, n.operand(x).dims});
+  PINNACE_TRY(n.add(Op::CAST, {x}, y));
+  return y;
+}
+
+OperandId float32_for(NodeLowering& n, OperandId y) {
+  if (n.operand(y).type != kTensorFloat16) return floats_for(n, y);
+  return n.temp(OperandSpec{kTensorFloat32, n.operand(y).dims});
+}
+
 Status store_floats(NodeLowering& n, OperandId from, OperandId y) {
   if (from == y) return {};
+  if (n.operand(y).type == kTensorFloat16) {
+    n.rewritten("in float32");
+    return n.add(Op::CAST, {from}, y);
+  }
   n.rewritten("in float32, between DEQUANTIZE and QUANTIZE");
   return n.add(Op::QUANTIZE, {from}, y);
 }
