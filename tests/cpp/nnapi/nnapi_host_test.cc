@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <cstring>
+#include <tuple>
 
 #include "cpp/nnapi/nnapi_client.h"
 
@@ -321,6 +322,26 @@ TEST(NnapiHost, IndicesOutsideFailTheComputation) {
     std::vector<float> values(6), out(2);
     ASSERT_EQ(run.input(0, at) + run.input(1, values) + run.output(0, out), 0);
     EXPECT_EQ(ANeuralNetworksExecution_compute(run.execution), ANEURALNETWORKS_OP_FAILED) << index;
+  }
+}
+
+/// beta times the largest is beyond float32; beta times differences is not.
+TEST(NnapiHost, SoftmaxTakesTheLargestOffBeforeItMultiplies) {
+  for (const auto& [beta, given, wanted] : std::vector<std::tuple<float, std::vector<float>, std::vector<float>>>{
+           {2.0f, {3e38f, 2.9e38f, 0}, {1, 0, 0}}, {3e37f, {100, 100, 99}, {0.5, 0.5, 0}}}) {
+    Builder model;
+    const uint32_t x = model.operand(kTensorFloat32, {1, 3}), b = model.operand(0, {});
+    const uint32_t y = model.operand(kTensorFloat32, {1, 3});
+    ASSERT_EQ(ANeuralNetworksModel_setOperandValue(model.model, static_cast<int32_t>(b), &beta, sizeof beta), 0);
+    model.add(kSoftmax, {x, b}, {y});
+    model.finish({x}, {y});
+    Compiled compiled(model);
+    Execution run(compiled);
+    std::vector<float> made(3);
+    ASSERT_EQ(run.input(0, given), 0);
+    ASSERT_EQ(run.output(0, made), 0);
+    ASSERT_EQ(ANeuralNetworksExecution_compute(run.execution), 0);
+    EXPECT_EQ(made, wanted) << beta;
   }
 }
 

@@ -1,6 +1,14 @@
 // IF and WHILE as they are added to a model: referenced models must have the operands that they stand for.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <deque>
+#include <filesystem>
+
 #include "cpp/child_process.h"
 #include "cpp/nnapi/nnapi_client.h"
+#include "cpp/scratch_folder.h"
 
 namespace {
 
@@ -122,6 +130,89 @@ TEST(NnapiReferencedModels, AreOfLevelFour) {
   Outer b;
   const ANeuralNetworksOperandType type{kModel, 0, nullptr, 0, 0};
   EXPECT_EQ(ANeuralNetworksModel_addOperand(b.model, &type), kBadData);
+}
+
+/// An IF of the condition x < x whose branches are both the same IF, and so on, `depth` deep; tanh(y) in the last.
+struct Nested {
+  std::deque<Outer> models;
+  explicit Nested(int depth) {
+    for (int d = 0; d <= depth; ++d) {
+      Outer& m = models.emplace_back();
+      const uint32_t c = m.of_type(kBool8, {1}), x = m.of_type(kTensorFloat32), y = m.of_type(kTensorFloat32);
+      if (d == 0) {
+        m.add(28, {x}, {y});
+      } else {
+        const uint32_t branch = m.model_operand(&models[models.size() - 2]);
+        m.add(kIf, {c, branch, branch, c, x}, {y});
+      }
+      const std::vector<uint32_t> inputs = {c, x};
+      EXPECT_EQ(ANeuralNetworksModel_identifyInputsAndOutputs(m.model, 2, inputs.data(), 1, &y), 0);
+      if (d < depth) EXPECT_EQ(ANeuralNetworksModel_finish(m.model), 0) << d;
+    }
+  }
+  int finish() { return ANeuralNetworksModel_finish(models.back().model); }
+};
+
+TEST(NnapiReferencedModels, SixtyFourDeepAtMost) {
+  EXPECT_EQ(Nested(64).finish(), 0);
+  EXPECT_EQ(Nested(65).finish(), kBadData);
+}
+
+/// Both branches are one model, so that 2^40 paths lead to the last.
+TEST(NnapiReferencedModels, AreLookedAtOnceForACacheAndForADevice) {
+  Child child({"PINNACE_NNAPI_UNSUPPORTED=CONV_2D"});
+  if (!child.here()) return;
+  const auto folder = pinnace::testing::scratch_folder() / ("nnapi_nested_" + std::to_string(getpid()));
+  ASSERT_EQ(mkdir(folder.c_str(), 0700), 0);
+  Nested nested(40);
+  ASSERT_EQ(nested.finish(), 0);
+  ANeuralNetworksCompilation* compilation = nullptr;
+  const ANeuralNetworksDevice* const cpu = device();
+  ASSERT_EQ(ANeuralNetworksCompilation_createForDevices(nested.models.back().model, &cpu, 1, &compilation), 0);
+  const std::vector<uint8_t> token(ANEURALNETWORKS_BYTE_SIZE_OF_CACHE_TOKEN, 7);
+  ASSERT_EQ(ANeuralNetworksCompilation_setCaching(compilation, folder.c_str(), token.data()), 0);
+  ASSERT_EQ(ANeuralNetworksCompilation_setTimeout(compilation, 50'000'000), 0);
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(ANeuralNetworksCompilation_finish(compilation), ANEURALNETWORKS_MISSED_DEADLINE_TRANSIENT)
+      << "mapping both branches of each takes longer";
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(5));
+  ANeuralNetworksCompilation_free(compilation);
+  std::filesystem::remove_all(folder);
+}
+
+/// Every IF has the operands of its branches in its graph, constants that nothing reads too.
+TEST(NnapiReferencedModels, OperandsOfReferencesAreCounted) {
+  Outer branch;
+  const uint32_t x = branch.of_type(kTensorFloat32), y = branch.of_type(kTensorFloat32);
+  for (int i = 0; i < 1000; ++i) branch.constant<float>(kTensorFloat32, {2}, {1, 2});
+  branch.add(28, {x}, {y});
+  branch.finish({x}, {y});
+  Outer outer;
+  const uint32_t c = outer.of_type(kBool8, {1}), a = outer.of_type(kTensorFloat32);
+  const uint32_t model = outer.model_operand(&branch);
+  std::vector<uint32_t> outputs;
+  for (int i = 0; i < 200; ++i) {
+    outputs.push_back(outer.of_type(kTensorFloat32));
+    outer.add(kIf, {c, model, model, a}, {outputs.back()});
+  }
+  outer.finish({c, a}, outputs);
+  ANeuralNetworksCompilation* compilation = nullptr;
+  const ANeuralNetworksDevice* const cpu = device();
+  ASSERT_EQ(ANeuralNetworksCompilation_createForDevices(outer.model, &cpu, 1, &compilation), 0);
+  ASSERT_EQ(ANeuralNetworksCompilation_finish(compilation), 0) << "other values may still be taken";
+  ANeuralNetworksExecution* execution = nullptr;
+  ASSERT_EQ(ANeuralNetworksExecution_create(compilation, &execution), 0);
+  const std::vector<uint8_t> yes = {1};
+  const std::vector<float> values = {1, 2};
+  std::vector<std::vector<float>> made(outputs.size(), std::vector<float>(2));
+  ANeuralNetworksExecution_setInput(execution, 0, nullptr, yes.data(), 1);
+  ANeuralNetworksExecution_setInput(execution, 1, nullptr, values.data(), 8);
+  for (size_t i = 0; i < made.size(); ++i) {
+    ANeuralNetworksExecution_setOutput(execution, static_cast<int32_t>(i), nullptr, made[i].data(), 8);
+  }
+  EXPECT_EQ(ANeuralNetworksExecution_compute(execution), ANEURALNETWORKS_OP_FAILED);
+  ANeuralNetworksExecution_free(execution);
+  ANeuralNetworksCompilation_free(compilation);
 }
 
 }  // namespace

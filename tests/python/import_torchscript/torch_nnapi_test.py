@@ -200,6 +200,17 @@ def test_damaged_models(rng: np.random.Generator, all_mode: bool) -> None:
         _core.Model.load_torch_nnapi(serialised, [weights[0][:1], *weights[1:]], *rest)
 
 
+def test_a_model_as_a_value() -> None:
+    """The format has no models that models refer to; one without a byte has nothing to be aligned to."""
+    header = np.array([1, 3, 1, 1, 1, 1], np.uint32)
+    operands = np.array([3, 1, 0, 0, 3, 1, 0, 0, 15, 0, 0, 0], np.uint32)
+    value, operation = np.array([2, 0, 0], np.uint32), np.array([19, 1, 1], np.uint32)
+    rest = np.array([4, 4, 0, 1, 0, 1], np.uint32)  # dimensions, RELU of 0 to 1, input, output
+    model = np.concatenate([header, operands, value, operation, rest]).view(np.uint8)
+    with pytest.raises(pn.CorruptFile, match="a value of operand 2, a MODEL"):
+        _core.Model.load_torch_nnapi(model, [], [[4]], [0], [0])
+
+
 def test_wrong_calls() -> None:
     serialised, weights, (dims, inputs, outputs) = parts()
     load = _core.Model.load_torch_nnapi
