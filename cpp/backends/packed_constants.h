@@ -83,8 +83,9 @@ class PackedConstants {
   Result<std::vector<Entry>> storable() const;
   /// Memory taken beside the file's. Waits for nobody.
   size_t made_bytes() const { return made_bytes_.load(std::memory_order_relaxed); }
-  /// Counts memory for constants that a back end has taken itself, and keeps as long as this.
+  /// Counts memory for constants that a back end has taken itself, and what it has given back of it.
   void add_made_bytes(size_t bytes) { made_bytes_.fetch_add(bytes, std::memory_order_relaxed); }
+  void drop_made_bytes(size_t bytes) { made_bytes_.fetch_sub(bytes, std::memory_order_relaxed); }
   /// Whether nothing can be had from this in a forked child: a thread of its parent was at work on it.
   bool left_behind() const { return mutex_.left_behind(); }
 
@@ -104,8 +105,8 @@ class PackedConstants {
   std::vector<std::string> stored_targets_;
   bool stored_required_ = false;
   std::vector<Buffer> buffers_;
+  std::atomic<size_t> made_bytes_{0};  // before shared_, which gives back what it counts when it goes
   std::map<std::string, std::shared_ptr<void>> shared_;
-  std::atomic<size_t> made_bytes_{0};
 };
 
 }  // namespace pinnace

@@ -151,9 +151,14 @@ Result<std::vector<PlacedWeight>> WeightStore::place(const std::shared_ptr<const
   std::shared_ptr<SharedMemory> made[2];
   for (const bool lasts : {false, true}) {
     if (total[lasts] == 0) continue;
-    PINNACE_ASSIGN(made[lasts], SharedMemory::create(library, total[lasts], "an NNAPI model's weights"));
+    PINNACE_ASSIGN(auto memory, SharedMemory::create(library, total[lasts], "an NNAPI model's weights"));
+    // Executables, which may be the last to have it, do not outlive `packed`.
+    made[lasts] = {memory.release(), [&packed, bytes = total[lasts]](SharedMemory* done) {
+                     packed.drop_made_bytes(bytes);
+                     delete done;
+                   }};
+    packed.add_made_bytes(total[lasts]);
   }
-  packed.add_made_bytes(total[true]);
   for (const Weight& w : weights) {
     const auto found = fresh.find({w.key, w.bytes});
     if (found == fresh.end()) continue;

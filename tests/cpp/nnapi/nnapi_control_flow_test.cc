@@ -390,7 +390,6 @@ TEST(NnapiControlFlow, ReferencesThatMultiplyComeToAnEnd) {
   y = {0, 0};
   EXPECT_EQ(run_nested(40, y), 0);  // with values that are known one branch of two is left
   EXPECT_EQ(y, (std::vector<float>{2, 3}));
-  EXPECT_EQ(run_nested(100, y), ANEURALNETWORKS_OP_FAILED);
 }
 
 // ------------------------------------------------------------------------------------------------- unused values
