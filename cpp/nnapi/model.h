@@ -106,10 +106,11 @@ inline constexpr int kDeepestNesting = 64;
 /// them; a null `dims` with rank 0 is an open rank for tensors. kInvalidArgument says which rule is broken.
 Status validate_operand(int32_t code, uint32_t rank, const uint32_t* dims, float scale, int32_t zero_point);
 
-/// Finds the depth of a model, and sorts its operations so that values are made before they are read; others keep their order.
-/// kInvalidArgument: no operations; a cycle; an operand that is read, or an output of the model, and never written; one
-/// that is written twice, or is an input or constant; one that nothing uses and nobody writes; an input or output of
-/// the model that has a value. kUnsupported: it is deeper than kDeepestNesting. `order` receives for each operation of the sorted model its index in the unsorted one.
+/// Finds the depth of a model, and sorts its operations so that values are made before they are read; others keep their
+/// order. kInvalidArgument: no operations; a cycle; an operand that is read, or an output of the model, and never
+/// written; one that is written twice, or is an input or constant; one that nothing uses and nobody writes; an input or
+/// output of the model that has a value. kUnsupported: it is deeper than kDeepestNesting. `order` receives for each
+/// operation of the sorted model its index in the unsorted one.
 Status finish_model(Model& model, std::vector<uint32_t>* order = nullptr);
 
 }  // namespace pinnace::nnapi

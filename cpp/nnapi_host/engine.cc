@@ -103,8 +103,7 @@ Result<Engine::Entry> Engine::make(std::span<const InputArgument> inputs, std::v
   }
 }
 
-Result<std::shared_ptr<Specialisation>> Engine::find(std::span<const InputArgument> inputs,
-                                                     const Deadline& deadline) {
+Result<std::shared_ptr<Specialisation>> Engine::find(std::span<const InputArgument> inputs, const Deadline& deadline) {
   const ProcessLock lock(mutex_);
   if (!lock.held()) return unsupported("this process was forked while another thread prepared the model");
   for (auto entry = entries_.begin(); entry != entries_.end(); ++entry) {

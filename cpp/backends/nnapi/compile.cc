@@ -376,7 +376,8 @@ class SegmentCompiler {
   }
   /// Whether a value was computed ahead, perhaps for the sizes of this plan.
   bool is_computed(ValueId id) const {
-    return id != kNoValue && !segment_.graph.value(id).constant && segment_.type_inference.data[static_cast<size_t>(id)];
+    return id != kNoValue && !segment_.graph.value(id).constant &&
+           segment_.type_inference.data[static_cast<size_t>(id)];
   }
   bool reads_computed(const Node& node) const {
     return std::any_of(node.inputs.begin(), node.inputs.end(), [&](ValueId id) { return is_computed(id); });

@@ -70,8 +70,7 @@ class WeightStore {
   /// kCorruptFile: what the file has is damaged. kUnsupported: it must have all that it can, and does not. Others as
   /// WorkMutex::lock().
   Result<std::vector<PlacedWeight>> place(const std::shared_ptr<const Library>& library, const std::string& target,
-                                          PackedConstants& packed, std::span<const Weight> weights,
-                                          const About& about);
+                                          PackedConstants& packed, std::span<const Weight> weights, const About& about);
   /// How many weights are placed now. For tests.
   size_t count();
 
@@ -87,7 +86,7 @@ class WeightStore {
   /// Adds what lies in `memory`, which the store keeps only if the weight lasts.
   void keep(const Name& name, PlacedWeight weight, bool lasts);
   struct Held {
-    PlacedWeight weight;               ///< without its memory
+    PlacedWeight weight;                 ///< without its memory
     std::shared_ptr<SharedMemory> kept;  ///< null of one that does not last
     std::weak_ptr<SharedMemory> memory;
   };

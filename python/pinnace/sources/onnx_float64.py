@@ -51,7 +51,10 @@ class DoubleModel:
         with source_errors(self.description), np.errstate(all="ignore"):  # what overflows shows in the results
             if self._evaluator is None:
                 self._evaluator = evaluator(self._model)
-            return [np.asarray(o) for o in self._evaluator.run(list(dict.fromkeys(self._evaluator.output_names)), self._feed(inputs))]
+            return [
+                np.asarray(o)
+                for o in self._evaluator.run(list(dict.fromkeys(self._evaluator.output_names)), self._feed(inputs))
+            ]
 
     def rounded(self, rounding: Rounding) -> DoubleModel:
         """The model with rounding errors at every operator that rounds."""

@@ -12,6 +12,7 @@ import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pinnace.packages import import_package
 from pinnace.types import Dim, TensorSpec
 
 if TYPE_CHECKING:
@@ -90,8 +91,9 @@ def _conditions(program: torch.export.ExportedProgram) -> Iterator[Any]:
 
 def _near(dim: Dim, size: int) -> list[int]:
     """Legal sizes from 2 on, the size itself and those that differ by few steps first."""
-    steps = [0, *(sign * k for k in range(1, 9) for sign in (1, -1)), -(size // (2 * dim.multiple_of)), size // dim.multiple_of]
-    made = dict.fromkeys(size + k * dim.multiple_of for k in steps)
+    by = dim.multiple_of
+    steps = [0, *(sign * k for k in range(1, 9) for sign in (1, -1)), -(size // (2 * by)), size // by]
+    made = dict.fromkeys(size + k * by for k in steps)
     return [s for s in made if s >= max(dim.min, 2) and (dim.max is None or s <= dim.max)]
 
 
@@ -102,21 +104,15 @@ def _distance(sizes: Sequence[int], own: Sequence[int]) -> tuple[int, int]:
 
 def _broken(condition: Any, symbols: Sequence[Any], sizes: Sequence[int]) -> bool:
     """Whether it is known not to hold there."""
+    sympy = import_package("sympy")
     try:
-        return condition.xreplace(dict(zip(symbols, map(_integer, sizes), strict=True))) == False  # noqa: E712
+        return condition.xreplace(dict(zip(symbols, map(sympy.Integer, sizes), strict=True))) == False  # noqa: E712
     except (ArithmeticError, ValueError, AssertionError):  # a division by zero, in sympy or in torch's functions
         return False
 
 
-def _integer(size: int) -> Any:
-    import sympy
-
-    return sympy.Integer(size)
-
-
 def _text(condition: Any, symbols: Sequence[Any], dims: Sequence[Dim]) -> str:
-    import sympy
-
+    sympy = import_package("sympy")
     return str(condition.xreplace({s: sympy.Symbol(d.name) for s, d in zip(symbols, dims, strict=True)}))
 
 

@@ -450,15 +450,15 @@ class Verification:
         least = [dict.fromkeys(ones, 1), *({name: 1} for name in ones if len(ones) > 1)] if ones else []
         held_at_one, refused_at_one = self._at_first_of(least, session, target)
         more = self._where_assumptions_fail(session, target)
-        said = [f"also at {_sizes_said(sizes)}, {findings}" for sizes, findings in filter(None, (held, held_at_one, *more))]
+        said = [
+            f"also at {_sizes_said(sizes)}, {findings}" for sizes, findings in filter(None, (held, held_at_one, *more))
+        ]
         refusals = "; ".join(filter(None, (refused, refused_at_one)))
         if said:
             return f"yes: {'; '.join(said)}" + (f"; {refusals}" if refusals else "")
         return f"no: {refusals}" if refusals else None
 
-    def _where_assumptions_fail(
-        self, session: Session, target: str
-    ) -> list[tuple[Mapping[str, int], _Findings]]:
+    def _where_assumptions_fail(self, session: Session, target: str) -> list[tuple[Mapping[str, int], _Findings]]:
         """Holds the program against its source at sizes at which conditions do not hold that the exporter assumed of
         them, as far as both run there. VerificationError: one of them is the source's own."""
         assumed = getattr(self.source, "sizes_assumed_away", None)
@@ -477,7 +477,10 @@ class Verification:
                 raise
             except _core.Error:
                 continue
-            findings, at = _Findings(), f"at {_sizes_said(sizes)}, where {condition} does not hold, as torch.export assumes: "
+            findings, at = (
+                _Findings(),
+                f"at {_sizes_said(sizes)}, where {condition} does not hold, as torch.export assumes: ",
+            )
             self.hold(session, target, reference, findings, at)
             held.append((sizes, findings))
         return held

@@ -273,7 +273,9 @@ def test_a_branch_on_sizes_that_no_dimension_can_state_is_found() -> None:
     """The module is what counts, and is run at sizes for which torch.export took the other branch."""
     module = Function(lambda x: x if (x.shape[0] // 2 * x.shape[1]) % 3 else x * 2)
     model = pn.load(module, torch.rand(6, 8), {0: "n", 1: "m"})
-    said = r"at m = \d+, n = \d+, where Eq\(Mod\(m\*\(\(n//2\)\), 3\), 0\) does not hold, as torch.export assumes: output"
+    said = (
+        r"at m = \d+, n = \d+, where Eq\(Mod\(m\*\(\(n//2\)\), 3\), 0\) does not hold, as torch.export assumes: output"
+    )
     with pytest.raises(pn.VerificationError, match=said):
         model.build()
 

@@ -167,7 +167,10 @@ def test_one_element_beside_an_image(target: str, shape: tuple[int, ...], inside
 def test_tables_of_sizes_go_with_their_plan() -> None:
     """Each number of rows has its tables of ones and zeros, as large as the result."""
     x = np.arange(20_000, dtype=np.float32)[None]
-    nodes = [helper.make_node("Greater", ["x", "c"], ["b"]), helper.make_node("Cast", ["b"], ["y"], to=TensorProto.FLOAT)]
+    nodes = [
+        helper.make_node("Greater", ["x", "c"], ["b"]),
+        helper.make_node("Cast", ["b"], ["y"], to=TensorProto.FLOAT),
+    ]
     open_rows = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 20_000])
     constant = onnx.numpy_helper.from_array(np.float32(3), "c")
     output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)

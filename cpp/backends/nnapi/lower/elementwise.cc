@@ -78,7 +78,8 @@ Status lower_extreme(NodeLowering& n, bool larger) {
   if (n.feature_level() < 3 && n.view().input_count() > 1) {
     turned = !can_be_taken_off(n, 1);
     if (n.view().input_count() > 2 || (turned && !can_be_taken_off(n, 0))) {
-      return n.refuse(Rule::kFeatureLevel, str_cat("of other than one value and a constant of at most ", kMostTakenOff));
+      return n.refuse(Rule::kFeatureLevel,
+                      str_cat("of other than one value and a constant of at most ", kMostTakenOff));
     }
   }
   return fold(n, [&](OperandId a, OperandId b, OperandId y) {

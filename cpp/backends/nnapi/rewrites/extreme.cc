@@ -1,5 +1,5 @@
-// max and min: MAXIMUM and MINIMUM from feature level 3 on. Below, floats and a constant b: max(a, b) = b + relu(a - b),
-// min(a, b) = b - relu(b - a): two roundings, within 2^-23 (|a| + |b|) of the exact result.
+// max and min: MAXIMUM and MINIMUM from feature level 3 on. Below, floats and a constant b: max(a, b) = b + relu(a -
+// b), min(a, b) = b - relu(b - a): two roundings, within 2^-23 (|a| + |b|) of the exact result.
 #include "backends/nnapi/rewrites/rewrites.h"
 #include "backends/nnapi/steps/floats.h"
 

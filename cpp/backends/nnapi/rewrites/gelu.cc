@@ -32,7 +32,8 @@ OperandId erf_rest(Chain& c, OperandId z) {
 Status gelu(NodeLowering& n, OperandId x, OperandId y) {
   n.rewritten("gelu by a polynomial and exp");
   Chain c{n, x};
-  // With r = 1 - erf(|x| / sqrt 2): gelu = relu(x) - |x| / 2 * r. From 6 on r is below 2e-9, and infinity times 0 no number.
+  // With r = 1 - erf(|x| / sqrt 2): gelu = relu(x) - |x| / 2 * r. From 6 on r is below 2e-9, and infinity times 0 no
+  // number.
   const OperandId positive = c.relu(x), magnitude = c.abs(x);
   const OperandId rest = erf_rest(c, c.mul(magnitude, c.num(std::sqrt(0.5))));
   c.add(positive, c.mul(c.mul(c.op(Op::RELU6, {magnitude}), rest), c.num(-0.5)), y);
