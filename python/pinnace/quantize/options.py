@@ -34,8 +34,8 @@ class Int8:
     percentile       of the observer "percentile": the part of elements, in per cent, that is inside on either side.
     bias_correction  takes the mean error that rounded weights make off the biases.
     equalize         evens out the ranges of channels between neighbouring layers first.
-    skip             names of nodes, modules ("decoder.0") or operators that stay in float; * and ? as in file names. One
-                     that the program does not have is refused.
+    skip             names of nodes, modules ("decoder.0") or operators that stay in float; * and ? as in file names.
+                     One that the program does not have is refused.
     metric           metric(run) -> float, higher is better, where run(arrays by input) gives arrays by output. Decides
                      with max_drop which layers stay in float.
     max_drop         how much less than the float program's the metric may be; "0.5%": of the float program's. Without

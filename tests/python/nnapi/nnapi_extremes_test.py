@@ -1,5 +1,5 @@
-"""The NNAPI back end on values at the ends of what its operations can hold: bounds that exporters write for none, float16
-beyond the square root of its range, infinities, and one element beside images."""
+"""The NNAPI back end on values at the ends of what its operations can hold: bounds that exporters write for none,
+float16 beyond the square root of its range, infinities, and one element beside images."""
 
 from __future__ import annotations
 
@@ -103,7 +103,8 @@ class Norm(nn.Module):
     """The Euclidean length of rows."""
 
     def forward(self, x: Tensor) -> Tensor:
-        return torch.linalg.vector_norm(x, dim=-1)
+        length: Tensor = torch.linalg.vector_norm(x, dim=-1)
+        return length
 
 
 @pytest.mark.parametrize("target", ["nnapi:29", "nnapi:30"])
@@ -172,7 +173,7 @@ def test_tables_of_sizes_go_with_their_plan() -> None:
         helper.make_node("Cast", ["b"], ["y"], to=TensorProto.FLOAT),
     ]
     open_rows = helper.make_tensor_value_info("x", TensorProto.FLOAT, ["n", 20_000])
-    constant = onnx.numpy_helper.from_array(np.float32(3), "c")
+    constant = onnx.numpy_helper.from_array(np.array(3, np.float32), "c")
     output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     graph = helper.make_graph(nodes, "tables", [open_rows], [output], [constant])
     file = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=8)

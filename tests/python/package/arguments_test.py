@@ -143,5 +143,5 @@ def test_an_output_that_an_onnx_file_lists_twice() -> None:
     file = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     program = pn.load(file).build()
     assert list(program.outputs) == ["y"]
-    comparison = pn.compare(program, file, [{"x": np.float32([1, -1])}])
+    comparison = pn.compare(program, file, [{"x": np.array([1, -1], np.float32)}])
     assert comparison.ok
