@@ -15,7 +15,7 @@
 namespace pinnace {
 namespace {
 
-/// The factor by which one round brings two neighbours together at most.
+/// The factor by which a channel's weights change at most, in all rounds together.
 constexpr double kMostScale = 1e4;
 constexpr int kRounds = 20;
 
@@ -25,6 +25,10 @@ struct Weights {
   WeightedProduct product;
   std::vector<double> w, bias;  ///< bias: none where it is left out
   bool changed = false;
+  /// Per output channel: what it was divided by so far, and the least that it may be. Of a channel with next to no
+  /// weights the bias is all there is. It must not grow beyond the largest of the layer: one scale has to hold all
+  /// channels of the result.
+  std::vector<double> divided_by, least;
   std::vector<double> largest(const std::vector<int32_t>& channel_of, int64_t channels) const {
     std::vector<double> most(static_cast<size_t>(channels));
     for (size_t i = 0; i < w.size(); ++i) {
@@ -46,6 +50,13 @@ std::optional<Weights> weights_of(const Rewrite& rewrite, Node& node) {
     const auto bias = bias_numbers(rewrite, node, found.product.outputs);
     if (!bias) return std::nullopt;
     for (int64_t c = 0; c < found.product.outputs; ++c) found.bias.push_back((*bias)[static_cast<size_t>(c)]);
+  }
+  found.divided_by.assign(static_cast<size_t>(found.product.outputs), 1.0);
+  found.least.assign(static_cast<size_t>(found.product.outputs), 1 / kMostScale);
+  double largest = 0;
+  for (const double b : found.bias) largest = std::max(largest, std::fabs(b));
+  for (size_t c = 0; largest > 0 && c < found.bias.size(); ++c) {
+    found.least[c] = std::max(found.least[c], std::fabs(found.bias[c]) / largest);
   }
   return found;
 }
@@ -77,7 +88,9 @@ double even_out(Weights& first, Weights& second) {
   double moved = 0;
   std::vector<double> s(a.size(), 1.0);
   for (size_t c = 0; c < s.size(); ++c) {
-    if (a[c] > 0 && b[c] > 0) s[c] = std::clamp(std::sqrt(a[c] / b[c]), 1 / kMostScale, kMostScale);
+    const double before = first.divided_by[c];
+    if (a[c] > 0 && b[c] > 0) s[c] = std::clamp(std::sqrt(a[c] / b[c]), first.least[c] / before, kMostScale / before);
+    first.divided_by[c] = before * s[c];
     moved = std::max(moved, std::fabs(std::log(s[c])));
   }
   for (size_t i = 0; i < first.w.size(); ++i) first.w[i] /= s[static_cast<size_t>(first.product.output_of[i])];

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -129,6 +129,10 @@ def load(
     missing; InvalidArgument: arguments that do not fit; Cancelled. The module, torch's settings and the states of
     random numbers are as before, whatever happens.
     """
+    if not isinstance(symbols, Iterable) or not all(isinstance(d, Dim) for d in symbols):
+        raise _core.InvalidArgument(f"symbols must be a list of Dim, is {symbols!r}")
+    if example_kwargs is not None and not isinstance(example_kwargs, Mapping):
+        raise _core.InvalidArgument(f"example_kwargs must be arguments by name, is {type(example_kwargs).__name__}")
     options = {
         "disabled_passes": list(disabled_passes),
         "check_passes": check_passes,

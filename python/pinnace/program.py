@@ -295,8 +295,13 @@ def core_of(program: Program) -> _core.Program:
 def diff(a: Program, b: Program, *, include_metadata: bool = True) -> list[str]:
     """Differences between two programs, `a` and `b`, one line each; empty if there is none.
 
-    include_metadata  False: their metadata may differ. Raises nothing.
+    include_metadata  False: their metadata may differ.
+
+    InvalidArgument: one of them is no Program.
     """
+    for program in (a, b):
+        if not isinstance(program, Program):
+            raise _core.InvalidArgument(f"diff: {program!r} is no Program; Program.open() makes one of a file")
     return list(_core.diff(a._core, b._core, include_metadata))
 
 

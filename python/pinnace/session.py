@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from threading import Thread
@@ -304,9 +304,9 @@ class Session:
         if not isinstance(program, Program):
             program = Program.open(program, on_use=True)
         self.program = program
-        self.target = target if isinstance(target, str) else ",".join(target)
+        self.target = target if isinstance(target, str) else ",".join(_words("target", target))
         self.threads, self.fallback, self.plan_cache = threads, fallback, plan_cache
-        self._precision, self._keep = precision, tuple(keep)
+        self._precision, self._keep = precision, _words("keep", keep)
         self._require_payload, self._pack_cache, self._service = require_payload, pack_cache, service
         self._shape_invariant = shape_invariant
         self._core = _core.Session(
@@ -495,6 +495,13 @@ class Session:
 
     def _bind(self, inputs: Any) -> list[Any]:
         return ordered_inputs(self._inputs, inputs)
+
+
+def _words(name: str, given: Sequence[str]) -> tuple[str, ...]:
+    """InvalidArgument: it is no list of texts."""
+    if isinstance(given, str) or not isinstance(given, Iterable) or not all(isinstance(word, str) for word in given):
+        raise _core.InvalidArgument(f"{name} must be a list of names, is {given!r}")
+    return tuple(given)
 
 
 def session_from_pickle(program: Any, arguments: Any, states: Any) -> Session:

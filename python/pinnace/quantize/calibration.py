@@ -76,10 +76,19 @@ class Observer:
         """SampleRefused: it does not fit the inputs, or an element of a value is NaN or infinite."""
         try:
             for place, value in self._entering:
-                self.statistics[value["name"]].add(_floats(call.arrays[place]), value["channel_axis"])
+                self._add_input(value, call.arrays[place])
             _core.observe(self.session._core, call.arrays, self._observed)
         except _core.InvalidArgument as error:
             raise SampleRefused(call.sample, f": {one_line(error)}") from None
+
+    def _add_input(self, value: Mapping[str, Any], array: Array) -> None:
+        name = value["name"]
+        try:
+            if array.dtype != np.float32:
+                raise _core.InvalidArgument(f"must be float32 to be quantised, is {array.dtype}")
+            self.statistics[name].add(array, value["channel_axis"])
+        except _core.InvalidArgument as error:
+            raise _core.InvalidArgument(f"input {name!r}: {error}") from None
 
 
 def calibrate(
@@ -103,12 +112,6 @@ def calibrate(
             raise refused.error() from None
     done.kept = kept.samples
     return done.checked()
-
-
-def _floats(array: Array) -> Array:
-    if array.dtype != np.float32:
-        raise _core.InvalidArgument(f"an input that is quantised must be float32, is {array.dtype}")
-    return array
 
 
 __all__ = ["Calibration", "Observer", "calibrate"]

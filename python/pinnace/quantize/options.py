@@ -208,7 +208,8 @@ def skipped_nodes(nodes: Iterable[NodeInfo], patterns: Sequence[str]) -> dict[st
         known = {name for node in listed for name in (node.name, node.op, node.module) if name}
         near = [name for pattern in unused for name in get_close_matches(pattern, known, 1)]
         raise _core.InvalidArgument(
-            f"skip: {', '.join(map(repr, unused))} names no node, module or operator of what passes left of the program"
+            f"skip: {', '.join(map(repr, unused))} names no node, module or operator of the program: `nodes` has them, "
+            "layers by the names of activations that were fused into them"
             + (f"; is {', '.join(map(repr, near))} meant?" if near else "")
         )
     found: dict[str, str] = {}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -44,7 +46,10 @@ def samples_of(calibration: Any, specs: Mapping[str, TensorSpec], names: Mapping
 
     SampleRefused: what the iterable gives is no sample, or the iterable itself fails. InvalidArgument: it is none.
     """
-    given = calibration() if callable(calibration) else calibration
+    given = calibration
+    if callable(calibration):
+        with _users_code(0):
+            given = calibration()
     if not isinstance(given, Iterable):
         raise _core.InvalidArgument(f"calibration() gave {type(given).__name__}, must give an iterable of samples")
     for number, sample in enumerate(_guarded(given)):
@@ -57,19 +62,29 @@ def samples_of(calibration: Any, specs: Mapping[str, TensorSpec], names: Mapping
 
 
 def _guarded(given: Iterable[Any]) -> Iterator[Any]:
-    iterator, number = iter(given), 0
-    while True:
-        try:
-            sample = next(iterator)
-        except StopIteration:
+    with _users_code(0):
+        iterator = iter(given)
+    for number in itertools.count():
+        with _users_code(number):
+            sample = next(iterator, _END)
+        if sample is _END:
             return
-        except _core.Error:
-            raise
-        except Exception as error:  # of the user's code
-            text = f"{type(error).__name__}: {error}".strip()
-            raise SampleRefused(number, f" cannot be read: {text}") from error
         yield sample
-        number += 1
+
+
+_END = object()
+
+
+@contextlib.contextmanager
+def _users_code(number: int) -> Iterator[None]:
+    """For a block that reads a sample: whatever it raises is SampleRefused."""
+    try:
+        yield
+    except _core.Error:
+        raise
+    except Exception as error:
+        text = f"{type(error).__name__}: {error}".strip()
+        raise SampleRefused(number, f" cannot be read: {text}") from error
 
 
 def _by_name(sample: Any, specs: Mapping[str, TensorSpec], names: Mapping[str, str]) -> Mapping[str, Any]:

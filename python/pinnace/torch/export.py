@@ -9,7 +9,7 @@ import contextlib
 import operator
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +24,7 @@ from pinnace.torch.export_failure import export_failure, torch_said_quietly
 from pinnace.torch.held_buffers import with_one_buffer
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.module_call import bound_arguments
+from pinnace.torch.open_pools import pools_of_open_length
 from pinnace.torch.packed_sequences import packed_as_padded
 from pinnace.torch.plain_attention import attention_in_parts
 from pinnace.torch.whole_recurrent import whole_recurrent
@@ -36,7 +37,9 @@ _OVERLAPPING = "lie on one another"  # in the rule that refuses a write into suc
 _INNER_TENSOR = "access_subclass_inner_tensor"  # reads a part of a tensor subclass, as torchao's weights are
 # What torch says where a guard does not hold for all sizes, or needs a size that data decide.
 _GUARDS = ("Constraints violated", "data-dependent")
-MOST_FORMS = 6  # of an export: as asked, with assertions, and each time that torch finds one more bound
+# The assertion in which torch ends where it cannot state the range that it found.
+_UNSTATED = "Expected op to be '=='"
+MOST_FORMS = 7  # of an export: as asked, with assertions, with hints, and each time that torch finds one more bound
 
 
 def is_module(value: Any) -> bool:
@@ -63,7 +66,8 @@ def export_module(
     """torch.export.export in eval mode, leaving no trace in the module.
 
     Tried as asked; then with assertions for guards, if torch says that its guards do not hold for all sizes or depend
-    on data; then with the ranges that it suggests, for bounds that nobody gave. notes: is told which of these served,
+    on data; then with the ranges that it suggests, for bounds that nobody gave, or those that it finds itself, if it
+    fails to state them. notes: is told which of these served,
     where not the first.
     ConversionError: it cannot be exported; see export_failure().
     """
@@ -80,17 +84,19 @@ def export_module(
             stack.enter_context(without_caches(module, said))
             stack.enter_context(packed_as_padded(said))
             stack.enter_context(attention_in_parts())
+            stack.enter_context(pools_of_open_length())
             stack.enter_context(whole_recurrent())
             stack.enter_context(exportable_detectors(said))
             stack.enter_context(torch_said_quietly())
             return torch.export.export(
-                traced, args, kwargs, dynamic_shapes=_torch_dims(shapes), strict=False, **options
+                traced, args, kwargs, dynamic_shapes=_torch_dims(shapes, hints), strict=False, **options
             )
 
     said: list[str] = []
     # torchvision's detectors depend on data in any case: one attempt less.
     options: dict[str, Any] = {"prefer_deferred_runtime_asserts_over_guards": True} if takes_images(module) else {}
     first: Exception | None = None
+    hints: set[str] = set()  # dimensions of which torch finds the range itself
     for _ in range(MOST_FORMS):
         try:
             program = exported(dynamic_shapes, **options)
@@ -101,12 +107,21 @@ def export_module(
             if not options and any(words in str(error) for words in _GUARDS):
                 options = {"prefer_deferred_runtime_asserts_over_guards": True}
                 continue
+            if not hints and _UNSTATED in str(error):
+                rows = _dynamic_dims(module, args, kwargs, dynamic_shapes)
+                named = [size.name for _, _, size in rows if isinstance(size, Dim) and _is_free(size)]
+                hints = {name for name in named if named.count(name) == 1}
+                if hints:
+                    continue
             narrower, changes = narrowed(dynamic_shapes, str(error))
             if not changes:
                 raise export_failure(module, (example_inputs, example_kwargs), (args, kwargs), first) from None
             dynamic_shapes = narrower
             said += changes
         else:
+            if hints:
+                rows = _dynamic_dims(module, args, kwargs, dynamic_shapes)
+                said += _found_ranges(program, [(p, d, s.name) for p, d, s in rows if getattr(s, "name", "") in hints])
             if notes is not None:
                 notes += said
             _drop_own_frames(program)
@@ -199,14 +214,43 @@ def narrowed(dynamic_shapes: Any, words: str) -> tuple[Any, list[str]]:
     return (narrower, list(changes.values())) if changes.keys() == ranges.keys() else (dynamic_shapes, [])
 
 
-def _torch_dims(dynamic_shapes: Any) -> Any:
+def _is_free(dim: Dim) -> bool:
+    """Whether nobody gave bounds of its own."""
+    return dim.min <= 2 and dim.max is None and dim.multiple_of == 1
+
+
+def _found_ranges(program: torch.export.ExportedProgram, rows: Sequence[tuple[int, int, str]]) -> list[str]:
+    """A note for each dimension, (tensor input, dimension, name), of which torch found a range that leaves sizes out."""
+    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
+    inputs = [
+        spec.arg.name
+        for spec in program.graph_signature.input_specs
+        if spec.kind.name == "USER_INPUT" and not hasattr(spec.arg, "value")
+    ]
+    said = []
+    for place, dim, name in rows:
+        size: Any = values[inputs[place]].shape[dim]
+        found = program.range_constraints.get(size.node.expr) if hasattr(size, "node") else None
+        if found is None:
+            continue
+        at_least = f"at least {found.lower}" if found.lower > 2 else ""
+        at_most = f"at most {found.upper}" if found.upper.is_finite else ""
+        if what := ", ".join(filter(None, (at_least, at_most))):
+            said.append(f"dimension {name!r} is {what}: the module takes other sizes in another way")
+    return said
+
+
+def _torch_dims(dynamic_shapes: Any, hints: Set[str] = frozenset()) -> Any:
     """The same nest with pn.Dim turned into torch.export.Dim; a multiple_of k becomes k * Dim, and a smallest size of 0
-    becomes 1, the least that torch.export traces. InvalidArgument: a Dim has one size."""
+    becomes 1, the least that torch.export traces. hints: names of those of which torch finds the range. InvalidArgument:
+    a Dim has one size."""
     import torch
 
     made: dict[str, Any] = {}
 
     def convert(value: Any) -> Any:
+        if isinstance(value, Dim) and value.name in hints:
+            return torch.export.Dim.DYNAMIC
         if isinstance(value, Dim):
             if value.name not in made:
                 k = value.multiple_of

@@ -568,9 +568,22 @@ def _method(name: str) -> Callable[..., Any]:
             sized(sum(len(v) + len(own) for v in values[0]))
         if name == "replace":
             sized((own.count(values[0]) + 1) * len(values[1]) + len(own))
-        return getattr(str, name)(own, *values)
+        if name == "count" and not values[0]:
+            raise ValueError("torch counts an empty text for ever")
+        # torch's own: an end of -1 is that of the text, and some answers are no other language's.
+        return torch._C._jit_get_operation(f"aten::{name}")[0](own, *values)
 
     return run
+
+
+def _index(run: Any, own: Any, *values: Any) -> Any:
+    if isinstance(own, str):
+        return _method("index")(run, own, *values)
+    return [run.plain(v) for v in own].index(run.plain(values[0]))
+
+
+def _occurrences(run: Any, own: Any, *values: Any) -> Any:
+    return _method("count")(run, own, *values) if isinstance(own, str) else own.count(*values)
 
 
 RAW: dict[str, Callable[..., Any]] = {
@@ -665,8 +678,8 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "list": _as_list,
     "copy": lambda _, own: own.copy(),
     "slice": _slice,
-    "index": lambda run, own, value: [run.plain(v) for v in own].index(run.plain(value)),
-    "count": lambda run, own, *values: own.count(*values),
+    "index": _index,
+    "count": _occurrences,
     "_slice_scatter_": _set_slice,
     "__range_length": _shape_length,
     "add_": _extend,

@@ -63,7 +63,7 @@ def opens(path: str, descriptor: int) -> None:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             pass_fds=(descriptor,),
-            timeout=3 * MOST_SECONDS,
+            timeout=10 * MOST_SECONDS,  # of a busy machine; the process itself has MOST_SECONDS of a processor
         )
     except subprocess.TimeoutExpired:
         raise _too_much(path, most) from None

@@ -232,10 +232,29 @@ def test_an_example_of_size_one_is_told_apart_from_what_stands_for_it() -> None:
 
 
 def test_ranges_that_torch_cannot_state() -> None:
+    """It ends in an assertion where it would have to name a quotient, and finds the range if it may choose it."""
+    part = Function(lambda x: x[2:5] * 2)
+    for rows, said, other in ((4, "at most 4", 3), (8, "at least 5", 5)):
+        model = pn.load(part, torch.rand(rows, 6), {0: "n"})
+        assert any(f"dimension 'n' is {said}" in note for note in model.notes), model.notes
+        hold(part, model.build(), torch.rand(other, 6))
     with pytest.raises(pn.ConversionError, match="give a larger example"):
-        pn.load(Function(lambda x: x[2:5] * 2), torch.rand(4, 6), {0: "n"})
-    program = pn.load(Function(lambda x: x[2:5] * 2), torch.rand(8, 6), {0: "n"}).build()
-    hold(Function(lambda x: x[2:5] * 2), program, torch.rand(5, 6))
+        pn.load(part, torch.rand(4, 6), {0: pn.Dim("n", 2, 64)})
+    differences = Function(lambda x: x[:, 2:] - x[:, :-2])
+    for size in ("n", pn.Dim("n", 2)):
+        program = pn.load(differences, torch.rand(3, 8), {1: size}).build()
+        for length in (3, 4, 31):
+            hold(differences, program, torch.rand(3, length))
+
+
+@pytest.mark.parametrize("ceil", [False, True])
+def test_max_pools_of_open_length(ceil: bool) -> None:
+    before = torch.max_pool1d
+    for pool in (nn.MaxPool1d(2), nn.MaxPool1d(3, 2, 1, 2, ceil_mode=ceil)):
+        program = pn.load(pool, torch.rand(2, 4, 20), {0: "n", 2: "t"}).build()
+        for length in (19, 33):
+            hold(pool, program, torch.rand(1, 4, length))
+    assert torch.max_pool1d is before
 
 
 @pytest.mark.parametrize("dim", [pn.Dim("n", 4, 4), pn.Dim("n", 3, 5, multiple_of=2)])
