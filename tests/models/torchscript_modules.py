@@ -183,6 +183,37 @@ class Texts(nn.Module):
         return x
 
 
+class TextPlaces(nn.Module):
+    """Where torch is not Python: an end of -1 is the text's, and what is asked behind the end has answers."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.text = "bar,abc ba"
+
+    def forward(self, x: Tensor) -> Tensor:
+        t = self.text
+        made = x
+        if t.startswith("bar") and t.endswith("ba") and t.startswith(t) and not t.startswith("a", 2, 2):
+            made = made * 2
+        places = t.find("a", 5), t.rfind("ba"), t.rindex("ba"), t.index("ba", 2), t.find("ba", 0, -2), t.find("", 9, 3)
+        return made + places[0] + places[1] * 3 + places[2] * 7 + places[3] * 11 + places[4] * 13 + t.count("a") * 17
+
+
+class SlicedFrom(nn.Module):
+    def forward(self, places: Tensor, x: Tensor) -> Tensor:
+        return x[int(places[0]) :].sum(0)
+
+
+class SlicedBetween(nn.Module):
+    def forward(self, places: Tensor, x: Tensor) -> Tensor:
+        return x[int(places[0]) : int(places[1])].sum(0)
+
+
+class Narrowed(nn.Module):
+    def forward(self, places: Tensor, x: Tensor) -> Tensor:
+        return x.narrow(0, int(places[0]), 2)
+
+
 class Asserted(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         assert x.dim() == 2, f"a matrix, not {x.dim()} dimensions"

@@ -220,7 +220,7 @@ def _is_free(dim: Dim) -> bool:
 
 
 def _found_ranges(program: torch.export.ExportedProgram, rows: Sequence[tuple[int, int, str]]) -> list[str]:
-    """A note for each dimension, (tensor input, dimension, name), of which torch found a range that leaves sizes out."""
+    """A note for each dimension, (tensor input, dimension, name), of which torch found a range that leaves some out."""
     values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
     inputs = [
         spec.arg.name
@@ -242,8 +242,8 @@ def _found_ranges(program: torch.export.ExportedProgram, rows: Sequence[tuple[in
 
 def _torch_dims(dynamic_shapes: Any, hints: Set[str] = frozenset()) -> Any:
     """The same nest with pn.Dim turned into torch.export.Dim; a multiple_of k becomes k * Dim, and a smallest size of 0
-    becomes 1, the least that torch.export traces. hints: names of those of which torch finds the range. InvalidArgument:
-    a Dim has one size."""
+    becomes 1, the least that torch.export traces. hints: names of those of which torch finds the range.
+    InvalidArgument: a Dim has one size."""
     import torch
 
     made: dict[str, Any] = {}

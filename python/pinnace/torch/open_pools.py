@@ -42,7 +42,8 @@ def _pool(fixed: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     ) -> torch.Tensor:
         import torch
 
-        if not isinstance(input.shape[-1], torch.SymInt):
+        length: Any = input.shape[-1]
+        if not isinstance(length, torch.SymInt):
             return fixed(input, kernel_size, stride, padding, dilation, ceil_mode)
         size = _one(kernel_size)
         step = size if stride is None or stride == () or stride == [] else _one(stride)

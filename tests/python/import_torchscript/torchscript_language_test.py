@@ -41,6 +41,7 @@ ROWS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], Any]] = {
     "types: Union and isinstance": (scripts.Unions, x24, n24),
     "types: enum": (scripts.Enums, x24, n24),
     "types: str and f-strings": (scripts.Texts, x24, n24),
+    "types: str, places in it": (scripts.TextPlaces, x24, n24),
     "types: classes": (scripts.Objects, x24, n24),
     "types: interfaces of modules": (scripts.Interfaces, x24, n24),
     "types: Dict and List inputs": (
@@ -138,6 +139,18 @@ def test_row(name: str) -> None:
     if dims:
         for size in (1, 5, 9):
             check(script, session, others(args, size, size))
+
+
+@pytest.mark.parametrize("make", [scripts.SlicedFrom, scripts.SlicedBetween, scripts.Narrowed])
+def test_slices_whose_start_data_decide(make: Callable[[], Any]) -> None:
+    module = jit.script(make())
+    x = seeded(5, 4)
+    program = pn.load(module, (torch.tensor([1, 3]), x)).build()
+    session = pn.Session(program)
+    for start, end in ((0, 2), (2, 3), (3, 3), (1, 5)):
+        places = torch.tensor([start, end])
+        (got,) = session.run(dict(zip(session.inputs, (places, x), strict=True))).values()
+        assert_agree(np.asarray(got), module(places, x).numpy())
 
 
 @pytest.mark.parametrize("make", [scripts.Counter, scripts.FirstCall, scripts.StateInBranch])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -145,3 +146,18 @@ def test_an_output_that_an_onnx_file_lists_twice() -> None:
     assert list(program.outputs) == ["y"]
     comparison = pn.compare(program, file, [{"x": np.array([1, -1], np.float32)}])
     assert comparison.ok
+
+
+def test_lists_of_names_are_lists() -> None:
+    program = pn.load(nn.ReLU(), torch.zeros(2)).build()
+    calls: dict[str, Callable[[], Any]] = {
+        "keep must be a list of names, is 'relu'": lambda: pn.Session(program, keep="relu"),
+        "target must be a list of names, is 3": lambda: pn.Session(program, target=3),  # type: ignore[arg-type]
+        "a target is empty": lambda: pn.Session(program, target=""),
+        "diff: 'a.pnc' is no Program": lambda: pn.diff("a.pnc", program),  # type: ignore[arg-type]
+        "symbols must be a list of Dim": lambda: pn.load(b"", symbols=["n"]),  # type: ignore[list-item]
+        "example_kwargs must be arguments by name": lambda: pn.load(b"", example_kwargs="x"),  # type: ignore[arg-type]
+    }
+    for said, call in calls.items():
+        with pytest.raises(pn.InvalidArgument, match=said):
+            call()

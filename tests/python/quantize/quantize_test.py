@@ -226,6 +226,43 @@ def test_skip(model: pn.Model, samples: list[dict[str, Any]]) -> None:
         model.build(quantize=pn.Int8(calibration=samples, skip=("*",)))
 
 
+@pytest.mark.parametrize("small", [1e-3, 1e-9, 1e-40])
+def test_a_channel_with_next_to_no_weights(small: float) -> None:
+    """Its bias is what it gives, and must not take the whole range of the layer: weight decay makes such channels."""
+
+    class Dying(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(7)
+            self.first, self.last = nn.Linear(16, 16), nn.Linear(16, 4)
+            with torch.no_grad():
+                self.first.weight[3], self.first.bias[3] = small, 2
+
+        def forward(self, x: Tensor) -> Tensor:
+            made: Tensor = self.last(self.first(x).relu())
+            return made
+
+    samples = [GENERATOR.standard_normal((8, 16)).astype(np.float32) for _ in range(8)]
+    model = pn.load(Dying().eval(), torch.zeros(8, 16))
+    errors = []
+    for equalize in (True, False):
+        report = model.build(quantize=pn.Int8(calibration=samples, equalize=equalize)).quantization
+        assert report is not None
+        errors.append(max(report.errors.values()))
+    assert errors[0] < 1.5 * errors[1] + 0.01
+
+
+def test_calibrations_that_fail_to_begin(model: pn.Model) -> None:
+    class Failing:
+        def __iter__(self) -> Any:
+            raise OSError("the disk is gone")
+
+    failing: list[tuple[Any, str]] = [(lambda: 1 / 0, "ZeroDivisionError"), (Failing(), "OSError: the disk is gone")]
+    for calibration, said in failing:
+        with pytest.raises(pn.InvalidArgument, match=f"calibration sample 0 cannot be read: {said}"):
+            model.build(quantize=pn.Int8(calibration=calibration))
+
+
 def test_a_name_to_skip_that_is_none(model: pn.Model, samples: list[Any]) -> None:
     skip = ("gate", "lasst", "nothing*")
     kinds = (pn.Int8(calibration=samples, skip=skip), pn.WeightOnly(skip=skip), pn.DynamicInt8(skip=skip))

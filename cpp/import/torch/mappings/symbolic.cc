@@ -229,6 +229,32 @@ void map_assertion(Call& c) {
   }
 }
 
+// Where a view begins in memory. Traces ask for it after a slice whose start data decide, and compare it: for that any
+// number will do, because no comparison decides anything. Who computes with it is refused.
+void map_storage_offset(Call& c) {
+  c.tensor("self");
+  if (!c.ok() || c.node().outputs.empty()) return;
+  const std::string& name = c.node().outputs[0].text;
+  for (const NodeDef& other : c.scope().def->nodes) {
+    const auto is_it = [&](const NamedArgument& a) {
+      return a.value.text == name || std::any_of(a.value.items.begin(), a.value.items.end(),
+                                                 [&](const Argument& item) { return item.text == name; });
+    };
+    if (std::none_of(other.inputs.begin(), other.inputs.end(), is_it)) continue;
+    const std::string_view target = other.target;
+    const bool compares =
+        target.find("assert") != std::string_view::npos || target.find("sym_constrain") != std::string_view::npos ||
+        target.ends_with("operator.eq") || target.ends_with("operator.ne") || target.ends_with("operator.ge") ||
+        target.ends_with("operator.gt") || target.ends_with("operator.le") || target.ends_with("operator.lt");
+    if (!compares) return c.fail("where a view begins in memory, in computations", other.name);
+  }
+  const std::vector<Argument>& outputs = c.scope().def->outputs;
+  if (std::any_of(outputs.begin(), outputs.end(), [&](const Argument& a) { return a.text == name; })) {
+    return c.fail("where a view begins in memory, as an output");
+  }
+  c.output_scalar(Scalar::of_int(0));
+}
+
 // Checks that hold by construction at export, or that say nothing about the result.
 void map_nothing(Call& c) {
   for (size_t i = 0; i < c.node().inputs.size(); ++i) c.positional(i);
@@ -262,6 +288,7 @@ constexpr Mapping kMappings[] = {
     {"aten.sym_constrain_range_for_size", map_nothing, ""},
     {"aten.sym_numel", map_numel, ""},
     {"aten.sym_size", map_size, ""},
+    {"aten.sym_storage_offset", map_storage_offset, ""},
     {"math.ceil", map_convert, "ceil"},
     {"math.floor", map_convert, "floor"},
     {"math.trunc", map_convert, "trunc"},
