@@ -1,5 +1,7 @@
 // Graphs of the source: names, initialisers, nodes, nested graphs, function calls.
 #include <algorithm>
+#include <set>
+#include <string_view>
 
 #include "base/cancel.h"
 #include "import/onnx/mapping.h"
@@ -98,15 +100,33 @@ Result<ValueId> Scope::find(const std::string& name, const std::string& reader) 
 
 // ---------------------------------------------------------------------------------------------------------- graphs
 
+namespace {
+
+/// Names that nodes of the graph read, those of graphs within it too, and its outputs.
+void add_read_names(const proto::GraphProto& graph, std::set<std::string_view>& names) {
+  for (const auto& output : graph.output()) names.insert(output.name());
+  for (const auto& node : graph.node()) {
+    names.insert(node.input().begin(), node.input().end());
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) add_read_names(attribute.g(), names);
+      for (const auto& inner : attribute.graphs()) add_read_names(inner, names);
+    }
+  }
+}
+
+}  // namespace
+
 Status import_initializers(Scope& scope, const proto::GraphProto& graph) {
   Import& import = scope.builder.import;
+  std::set<std::string_view> read_names;  // looked for when one cannot be read: nothing may need it
   const auto add = [&](const std::string& name, auto&& read) -> Status {
     if (scope.names.contains(name)) return corrupt("O-21", "initialiser '", name, "' is defined twice");
     PINNACE_TRY(check_stopped(str_cat("initialiser '", name, "'")));
     Result<Tensor> tensor = read(str_cat("initialiser '", name, "'"));
     if (!tensor.ok() && tensor.status().code() != Code::kUnsupported) return tensor.status();
     if (!tensor.ok()) {
-      import.refuse(name, "initializer", {}, tensor.status().message());
+      if (read_names.empty()) add_read_names(graph, read_names);
+      if (read_names.contains(name)) import.refuse(name, "initializer", {}, tensor.status().message());
       return scope.define(name, kPoisoned);
     }
     return scope.define(

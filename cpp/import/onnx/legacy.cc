@@ -1,6 +1,7 @@
 // Opset 6, the last before numpy's broadcasting: binary operators name the axis at which the second shape is aligned.
 // Of older opsets only those operators are read that did not change until then.
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 
 #include "import/onnx/mapping.h"
@@ -64,8 +65,43 @@ Status map_prelu(SourceNode& node) {
   return map_as(node, "prelu", {node.in(0), slope});
 }
 
+namespace {
+
+/// alpha * a * b + beta * c of integers, for which there is no operator of that name.
+Status map_integer_gemm(SourceNode& node, DType dtype) {
+  PINNACE_ASSIGN(const double alpha, node.float_attr("alpha", 1));
+  PINNACE_ASSIGN(const double beta, node.float_attr("beta", 1));
+  for (const double factor : {alpha, beta}) {
+    if (std::nearbyint(factor) != factor) return refuse("factors of integers are whole numbers", str_cat(factor));
+  }
+  ValueId sides[2] = {node.in(0), node.in(1)};
+  const std::string_view turns[2] = {"transA", "transB"};
+  for (int i = 0; i < 2; ++i) {
+    PINNACE_ASSIGN(const int64_t turned, node.int_attr(turns[i], 0));
+    if (!turned) continue;
+    PINNACE_ASSIGN(sides[i], node.emit("transpose", {sides[i]}, {{"perm", std::vector<int64_t>{1, 0}}}));
+  }
+  const auto scaled = [&](ValueId x, double factor) -> Result<ValueId> {
+    if (factor == 1) return x;
+    PINNACE_ASSIGN(const ValueId by, node.constant_scalar(dtype, factor));
+    return node.emit("mul", {x, by});
+  };
+  PINNACE_ASSIGN(const ValueId product, node.emit("mat_mul", {sides[0], sides[1]}));
+  PINNACE_ASSIGN(const ValueId y, scaled(product, alpha));
+  if (!node.has(2)) return node.set_output(0, y);
+  PINNACE_ASSIGN(const ValueId c, scaled(node.in(2), beta));
+  return node.finish("add", {y, c});
+}
+
+}  // namespace
+
 /// Opset 6: `broadcast` says that c broadcasts, which it always may.
 Status map_gemm(SourceNode& node) {
+  PINNACE_TRY(node.need_inputs(2));
+  const DType dtype = node.in_type(0).dtype;
+  if (dtype == DType::kI32 || dtype == DType::kI64 || dtype == DType::kU32 || dtype == DType::kU64) {
+    return map_integer_gemm(node, dtype);
+  }
   return map_as(node, "gemm", node.inputs(), {}, {"broadcast"});
 }
 
