@@ -1,5 +1,5 @@
-"""Makes the embedded GPU kernels: lines of the families' kernels.inc to SPIR-V (glslc, spirv-opt, spirv-val) and Metal's
-text (spirv-cross). A line whose file is in Metal's own language has that text alone, and runs where Metal does.
+"""Makes the embedded GPU kernels: lines of the families' kernels.inc to SPIR-V (glslc, spirv-opt, spirv-val) and
+Metal's text (spirv-cross). A line whose file is in Metal's own language has that text alone, and runs where Metal does.
 
     shaders.py SOURCE_FOLDER OUTPUT.cc SPIRV_CROSS_LIBRARY [--glslc PATH] [--spirv-opt PATH] [--spirv-val PATH]
         [--keep FOLDER]
@@ -414,12 +414,12 @@ def _bits(counted: dict[int, int]) -> float:
 def spirv_streams(modules: list[tuple[int, ...]]) -> bytes:
     """Modules as numbers of few distinct values, sorted by what they are, which LZMA makes a quarter as large.
 
-    An operand belongs to the stream of its opcode and position. First the number of opcodes; for each position, for each
-    opcode its stream's size * 4 + mode: 0 the operand as it is; 1 how far it is before the last result, since results
-    are numbered about in order; 2 the same, and this operand is the next result. Then the number of different
-    instructions, and each one's opcode + 512 * words, the most frequent first; 0 begins a module, whose five first words
-    are its operands. Then the streams in the order of their sizes, and the instructions by their places in that list.
-    Numbers are LEB128; signs are in the lowest bit.
+    An operand belongs to the stream of its opcode and position. First the number of opcodes; for each position, for
+    each opcode its stream's size * 4 + mode: 0 the operand as it is; 1 how far it is before the last result, since
+    results are numbered about in order; 2 the same, and this operand is the next result. Then the number of different
+    instructions, and each one's opcode + 512 * words, the most frequent first; 0 begins a module, whose five first
+    words are its operands. Then the streams in the order of their sizes, and the instructions by their places in that
+    list. Numbers are LEB128; signs are in the lowest bit.
     """
     listed: list[tuple[int, list[tuple[int, int]]]] = []  # opcode and words; operands, as they are and as distances
     plain: dict[tuple[int, int], dict[int, int]] = collections.defaultdict(collections.Counter)
