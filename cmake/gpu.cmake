@@ -3,6 +3,7 @@
 function(pinnace_gpu variable)
   find_package(Python 3.11 COMPONENTS Interpreter)
   find_program(PINNACE_GLSLC glslc)
+  find_program(PINNACE_SPIRV_OPT spirv-opt)
   find_program(PINNACE_SPIRV_VAL spirv-val)
   # Loaded by the build itself, so it is this machine's whatever is built for. Where a cross-build looks for libraries
   # elsewhere, folders must be named.
@@ -12,7 +13,8 @@ function(pinnace_gpu variable)
   find_path(PINNACE_VULKAN_HEADERS vulkan/vulkan.h HINTS ${CMAKE_CXX_STANDARD_INCLUDE_DIRECTORIES}
             NO_CMAKE_FIND_ROOT_PATH)
   set(missing)
-  foreach(need Python_EXECUTABLE PINNACE_GLSLC PINNACE_SPIRV_VAL PINNACE_SPIRV_CROSS PINNACE_VULKAN_HEADERS)
+  foreach(need Python_EXECUTABLE PINNACE_GLSLC PINNACE_SPIRV_OPT PINNACE_SPIRV_VAL PINNACE_SPIRV_CROSS
+          PINNACE_VULKAN_HEADERS)
     if(NOT ${need})
       list(APPEND missing ${need})
     endif()

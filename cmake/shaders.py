@@ -1,7 +1,8 @@
-"""Makes the embedded GPU kernels: lines of the families' kernels.inc to SPIR-V (glslc, spirv-val) and Metal's text
-(spirv-cross). A line whose file is in Metal's own language has that text alone, and runs where Metal does.
+"""Makes the embedded GPU kernels: lines of the families' kernels.inc to SPIR-V (glslc, spirv-opt, spirv-val) and
+Metal's text (spirv-cross). A line whose file is in Metal's own language has that text alone, and runs where Metal does.
 
-    shaders.py SOURCE_FOLDER OUTPUT.cc SPIRV_CROSS_LIBRARY [--glslc PATH] [--spirv-val PATH] [--keep FOLDER]
+    shaders.py SOURCE_FOLDER OUTPUT.cc SPIRV_CROSS_LIBRARY [--glslc PATH] [--spirv-opt PATH] [--spirv-val PATH]
+        [--keep FOLDER]
 
 Variants whose sources did not change are taken from OUTPUT's folder of intermediate results. --keep writes each
 kernel's .spv, .metal and .json beside, for reading and for drivers that compile the text ahead of time.
@@ -15,6 +16,7 @@ import concurrent.futures
 import ctypes
 import hashlib
 import json
+import lzma
 import math
 import os
 import re
@@ -219,22 +221,25 @@ def shared_texts(folder: Path, variant: Variant) -> bytes:
 
 
 def compile_variant(
-    folder: Path, cache: Path, variant: Variant, key: str, tools: tuple[str, str], *flags: str
+    folder: Path, cache: Path, variant: Variant, key: str, tools: tuple[str, str, str], *flags: str
 ) -> bytes:
-    spv = cache / f"{variant.name}.{key}.spv"
+    """Compiled, with results numbered as they come, which makes spirv_streams smaller, and validated."""
+    spv = cache / f"{variant.name}.{key}.compact.spv"
     if not spv.is_file():
         for old in cache.glob(f"{variant.name}.*.spv"):
             old.unlink()
-        partial = spv.with_suffix(".tmp")
+        compiled, partial = spv.with_suffix(".compiled"), spv.with_suffix(".tmp")
         command = [tools[0], "-O", "--target-env=vulkan1.1", f"-I{folder / 'shaders'}", f"-I{ROOT / 'cpp'}", *flags]
         command += [f"-D{d}" for d in variant.defines]
         for step in (
-            [*command, str(folder / variant.file), "-o", str(partial)],
-            [tools[1], "--target-env", "vulkan1.1", str(partial)],
+            [*command, str(folder / variant.file), "-o", str(compiled)],
+            [tools[1], "--compact-ids", str(compiled), "-o", str(partial)],
+            [tools[2], "--target-env", "vulkan1.1", str(partial)],
         ):
             done = subprocess.run(step, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise ShaderError(f"{variant.name}: {step[0]}: {done.stdout}{done.stderr}")
+        compiled.unlink()
         partial.replace(spv)
     return spv.read_bytes()
 
@@ -384,74 +389,9 @@ def read_metal(text: str) -> Manifest:
     )
 
 
-# ---- LZ4's block format, which cpp/base/lz4.h reads -----------------------------------------------------------------
-
-
-def _length(nibble: int) -> bytes:
-    """The bytes that follow a nibble of a length."""
-    if nibble < 15:
-        return b""
-    return b"\xff" * ((nibble - 15) // 255) + bytes([(nibble - 15) % 255])
-
-
-def _longest_matches(data: bytes, tries: int) -> list[tuple[int, int]]:
-    """Per place (length, distance) of its longest match among the last `tries` places that begin alike."""
-    best = [(0, 0)] * len(data)
-    places: dict[bytes, list[int]] = {}
-    end = len(data) - 5  # the last five bytes are literals
-    for at in range(len(data) - 12):  # no match begins after it
-        before = places.setdefault(data[at : at + 4], [])
-        # That of the place before, without its first byte, is there too.
-        length, distance = (best[at - 1][0] - 1, best[at - 1][1]) if at and best[at - 1][0] > 4 else (3, 0)
-        for candidate in reversed(before[-tries:]):
-            if at - candidate > 0xFFFF or length > 64:
-                break
-            longer = at + length < end and data[candidate + length] == data[at + length]
-            if longer and data[candidate : candidate + length] == data[at : at + length]:
-                length += 1
-                while at + length < end and data[candidate + length] == data[at + length]:
-                    length += 1
-                distance = at - candidate
-        if distance:
-            best[at] = (length, distance)
-        before.append(at)
-    return best
-
-
-def lz4_block(data: bytes, tries: int = 32) -> bytes:
-    """The shortest that the longest match of every place allows, found from the end: 3 % less than greedy."""
-    best = _longest_matches(data, tries)
-    rest = [0] * (len(data) + 1)  # bytes that what begins here takes, but for the lengths of literals
-    taken = [0] * len(data)  # length of the match that begins here; 0: a literal
-    for at in range(len(data) - 1, -1, -1):
-        rest[at] = rest[at + 1] + 1
-        longest = best[at][0]
-        for length in (*range(4, min(longest, 40) + 1), *([longest] if longest > 40 else [])):
-            size = 3 + (1 + (length - 19) // 255 if length >= 19 else 0) + rest[at + length]
-            if size < rest[at]:
-                rest[at], taken[at] = size, length
-    out = bytearray()
-
-    def sequence(literals: bytes, distance: int, length: int) -> None:
-        out.append(min(len(literals), 15) << 4 | (min(length - 4, 15) if distance else 0))
-        out.extend(_length(len(literals)) + literals)
-        if distance:
-            out.extend(distance.to_bytes(2, "little") + _length(length - 4))
-
-    at = start = 0
-    while at < len(data):
-        if taken[at]:
-            sequence(data[start:at], best[at][1], taken[at])
-            start = at = at + taken[at]
-        else:
-            at += 1
-    sequence(data[start:], 0, 0)
-    return bytes(out)
-
-
 # ---- SPIR-V as cpp/backends/gpu/kernel_code.cc reads it -------------------------------------------------------------
 
-_MODES = 4  # operands of an instruction that are told apart; the last stands for all that follow
+_POSITIONS = 6  # operands of an instruction that are told apart; the last stands for all that follow
 # Instructions without a result, and those whose result is not preceded by its type; in the rest it is operand 1.
 _NO_RESULT = {0, *range(2, 7), 8, 10, 14, 15, 16, 17, 39, 56, 62, 63, 71, 72, 74, 75, 218, 219, 220, 224, 225, 246, 247}
 _NO_RESULT |= {*range(249, 256), 317}
@@ -472,12 +412,14 @@ def _bits(counted: dict[int, int]) -> float:
 
 
 def spirv_streams(modules: list[tuple[int, ...]]) -> bytes:
-    """Modules as numbers of few distinct values, sorted by what they are, which LZ4 makes half as large.
+    """Modules as numbers of few distinct values, sorted by what they are, which LZMA makes a quarter as large.
 
-    First a byte for each opcode and each of _MODES operands: 0 the operand as it is; 1 how far it is before the last
-    result, since results are numbered about in order; 2 the same, and this operand is the next result. Then the sizes
-    of the streams but the last, then the streams: instructions (opcode + 512 * words; 0 begins a module, and its five
-    first words follow), and operands by position. Numbers are LEB128; signs are in the lowest bit.
+    An operand belongs to the stream of its opcode and position. First the number of opcodes; for each position, for
+    each opcode its stream's size * 4 + mode: 0 the operand as it is; 1 how far it is before the last result, since
+    results are numbered about in order; 2 the same, and this operand is the next result. Then the number of different
+    instructions, and each one's opcode + 512 * words, the most frequent first; 0 begins a module, whose five first
+    words are its operands. Then the streams in the order of their sizes, and the instructions by their places in that
+    list. Numbers are LEB128; signs are in the lowest bit.
     """
     listed: list[tuple[int, list[tuple[int, int]]]] = []  # opcode and words; operands, as they are and as distances
     plain: dict[tuple[int, int], dict[int, int]] = collections.defaultdict(collections.Counter)
@@ -486,37 +428,56 @@ def spirv_streams(modules: list[tuple[int, ...]]) -> bytes:
         last = 0
         listed.append((0, [(word, word) for word in words[:5]]))
         for op, operands in instructions(words):
-            if op >= 512:
-                raise ShaderError(f"instruction {op} is not below 512")
+            if not 0 < op < 512:
+                raise ShaderError(f"instruction {op} is not from 1 to 511")
             result = None if op in _NO_RESULT else 0 if op in _NO_TYPE else 1
             coded = []
             for k, value in enumerate(operands):
                 distance = (last - value + (1 << 31)) % (1 << 32) - (1 << 31)
                 coded.append((value, abs(distance) * 2 - (distance < 0)))
-                plain[op, min(k, _MODES - 1)][value] += 1
-                distances[op, min(k, _MODES - 1)][coded[-1][1]] += 1
+                plain[min(k, _POSITIONS - 1), op][value] += 1
+                distances[min(k, _POSITIONS - 1), op][coded[-1][1]] += 1
                 if k == result:
                     last = value
             listed.append((op | len(operands) + 1 << 9, coded))
-    opcodes = max(op for op, _ in plain) + 1
-    modes = bytearray(opcodes * _MODES)
-    for (op, k), counted in plain.items():
+    modes: dict[tuple[int, int], int] = collections.defaultdict(int)
+    for (k, op), counted in plain.items():
         if op not in _NO_RESULT and k == (op not in _NO_TYPE):
-            modes[op * _MODES + k] = 2
-        elif _bits(distances[op, k]) < _bits(counted):
-            modes[op * _MODES + k] = 1
-    streams = [bytearray() for _ in range(1 + _MODES)]
+            modes[k, op] = 2
+        elif _bits(distances[k, op]) < _bits(counted):
+            modes[k, op] = 1
+    heads = [head for head, _ in collections.Counter(head for head, _ in listed).most_common()]
+    place = {head: n for n, head in enumerate(heads)}
+    of_instructions = bytearray()
+    streams: dict[tuple[int, int], bytearray] = collections.defaultdict(bytearray)
     for head, values in listed:
-        _varint(head, streams[0])
+        _varint(place[head], of_instructions)
         for k, both in enumerate(values):
-            k = min(k, _MODES - 1)
-            _varint(both[modes[head % 512 * _MODES + k] != 0], streams[1 + k] if head else streams[0])
+            stream = min(k, _POSITIONS - 1), head % 512
+            _varint(both[modes[stream] != 0], streams[stream])
+    opcodes = max(head % 512 for head in heads) + 1
+    order = [(k, op) for k in range(_POSITIONS) for op in range(opcodes)]
     start = bytearray()
     _varint(opcodes, start)
-    start += modes
-    for stream in streams[:-1]:
-        _varint(len(stream), start)
-    return bytes(start) + b"".join(streams)
+    for stream in order:
+        _varint(len(streams[stream]) << 2 | modes[stream], start)
+    _varint(len(heads), start)
+    for head in heads:
+        _varint(head, start)
+    return bytes(start) + b"".join(streams[stream] for stream in order) + of_instructions
+
+
+def lzma_stream(data: bytes) -> bytes:
+    """LZMA without a header, of the parameters that cpp/base/lzma.h reads."""
+    parameters = {
+        "id": lzma.FILTER_LZMA1,
+        "preset": 9 | lzma.PRESET_EXTREME,
+        "nice_len": 273,
+        "lc": 1,
+        "lp": 0,
+        "pb": 0,
+    }
+    return lzma.compress(data, format=lzma.FORMAT_RAW, filters=[parameters])
 
 
 # ---- the generated file ---------------------------------------------------------------------------------------------
@@ -532,7 +493,7 @@ def write(output: Path, made: list[tuple[Variant, bytes, str, Manifest]]) -> Non
     lines += ["#if defined(__APPLE__)", "#define METAL(text) text", "#else", "#define METAL(text) {}", "#endif", ""]
     streams = spirv_streams([struct.unpack(f"<{len(spirv) // 4}I", spirv) for _, spirv, _, _ in made if spirv])
     lines += ["namespace pinnace::gpu {", "namespace {"]
-    lines.append(f"constexpr unsigned char kPacked[] = {{{','.join(map(str, lz4_block(streams)))}}};")
+    lines.append(f"constexpr unsigned char kPacked[] = {{{','.join(map(str, lzma_stream(streams)))}}};")
     lines.append(f"uint32_t words[{sum(len(spirv) for _, spirv, _, _ in made) // 4}];")
     rows = []
     first = 0
@@ -565,6 +526,7 @@ def main() -> int:
     parser.add_argument("output", type=Path)
     parser.add_argument("spirv_cross")
     parser.add_argument("--glslc", default="glslc")
+    parser.add_argument("--spirv-opt", default="spirv-opt")
     parser.add_argument("--spirv-val", default="spirv-val")
     parser.add_argument("--keep", type=Path)
     options = parser.parse_args()
@@ -575,7 +537,7 @@ def main() -> int:
         text = shared_texts(options.folder, v) + (options.folder / v.file).read_bytes() + repr(v).encode()
         return hashlib.sha256(text).hexdigest()[:16]
 
-    tools = (options.glslc, options.spirv_val)
+    tools = (options.glslc, options.spirv_opt, options.spirv_val)
     try:
         wanted = variants(options.folder)
         for family in {v.file.split("/")[0] for v in wanted}:

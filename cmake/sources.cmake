@@ -42,11 +42,11 @@ function(pinnace_optimization variable file)
     set(moves "-O3")
     if(CMAKE_SYSTEM_PROCESSOR MATCHES "aarch64|arm64")
       # What several objects have in common is shared when they are linked: no copies of it in functions that use it once.
-      # Nor frame pointers, which two instructions of every function keep: who unwinds such code has its tables. Kernels have
-      # none, and keep theirs.
+      # Nor frame pointers, which two instructions of every function keep: who unwinds such code has its tables. Kernels of
+      # an instruction set have none, and keep theirs.
       set(others "-Os" "-fomit-frame-pointer" "$<$<CXX_COMPILER_ID:GNU>:--param=comdat-sharing-probability=100>")
-      set(drivers "-O2")
-      set(moves "-Os")
+      set(drivers "-O2" "-fomit-frame-pointer")
+      set(moves "-Os" "-fomit-frame-pointer")
     endif()
     if(file IN_LIST small)
       set(options ${moves})

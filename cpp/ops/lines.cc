@@ -1,9 +1,29 @@
 // Reading and writing lines by element type; what quantised operands must satisfy.
 #include "ops/lines.h"
 
+#include <bit>
 #include <cmath>
 
 namespace pinnace {
+namespace {
+
+constexpr uint64_t kSign = uint64_t{1} << 63;
+
+template <class T>
+uint64_t order_of(T x) {
+  if constexpr (is_float<T>) {
+    const double wide = widen(x);
+    if (wide != wide) return UINT64_MAX;
+    const auto bits = std::bit_cast<uint64_t>(wide == 0 ? 0.0 : wide);
+    return bits & kSign ? ~bits : bits | kSign;
+  } else if constexpr (std::is_signed_v<T>) {
+    return static_cast<uint64_t>(static_cast<int64_t>(x)) ^ kSign;
+  } else {
+    return x;
+  }
+}
+
+}  // namespace
 
 void load_line(const TensorView& t, int64_t first, int64_t step, int64_t count, double* to) {
   if (t.type->quantized()) {
@@ -28,6 +48,13 @@ void store_line(const TensorView& t, int64_t first, int64_t step, int64_t count,
     using T = decltype(zero);
     T* to = t.data<T>() + first;
     for (int64_t i = 0; i < count; ++i) to[i * step] = static_cast<T>(from[i]);
+  });
+}
+
+void load_order(const TensorView& t, int64_t first, int64_t step, int64_t count, uint64_t* to) {
+  visit(t.dtype(), [&](auto zero) {
+    const auto* from = t.data<decltype(zero)>() + first;
+    for (int64_t i = 0; i < count; ++i) to[i] = order_of(from[i * step]);
   });
 }
 

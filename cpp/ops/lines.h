@@ -14,6 +14,10 @@ void load_line(const TensorView& t, int64_t first, int64_t step, int64_t count, 
 /// Integers: `from` holds whole numbers in range.
 void store_line(const TensorView& t, int64_t first, int64_t step, int64_t count, const double* from);
 
+/// to[i] = a number for element first + i * step, and among such numbers the same order: that of the elements, stored
+/// integers where they are quantised. Equal elements have equal numbers, so -0 has that of 0; NaN comes last.
+void load_order(const TensorView& t, int64_t first, int64_t step, int64_t count, uint64_t* to);
+
 /// to[i] = stored integer - zero, modulo 2^32; for i8 and u8.
 void load_centered(const TensorView& t, int64_t first, int64_t step, int64_t count, int32_t zero, uint32_t* to);
 

@@ -9,6 +9,7 @@
 // Of equal elements the one with the lower index comes first; NaN counts as largest. Source: ONNX TopK, opset 24.
 
 #include "base/sort.h"
+#include "ops/lines.h"
 #include "ops/move.h"
 
 namespace pinnace {
@@ -36,31 +37,31 @@ Status top_k_reference(const NodeView& node, std::span<const TensorView> in, std
   const int64_t k = load_index(in[1], 0);
   if (k < 0 || k > v.size) return node.error("k is ", k, ", outside an axis of size ", v.size);
   if (values.elements() == 0) return {};
-  return visit(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const double cost = 10 * static_cast<double>(v.size);
-    return node.threads().ranges(v.outer * v.inner, cost, [&](int64_t begin, int64_t end) -> Status {
-      PINNACE_ASSIGN(auto order, Scratch<int64_t>::allocate(v.size, node.label()));
-      for (int64_t line = begin; line < end; ++line) {
-        const int64_t o = line / v.inner, i = line % v.inner;
-        const T* row = x.data<T>() + o * v.size * v.inner + i;
-        for (int64_t n = 0; n < v.size; ++n) order[n] = n;
-        const auto before = [&](int64_t p, int64_t q) {
-          const auto a = widen(row[p * v.inner]), b = widen(row[q * v.inner]);
-          const bool a_nan = a != a, b_nan = b != b;
-          if (a_nan != b_nan) return a_nan == largest;
-          if (a_nan || a == b) return p < q;
-          return largest ? a > b : a < b;
-        };
-        sort_first(order.data(), order.data() + k, order.data() + v.size, before);
-        if (stopped()) return stop_status(node.label());
-        for (int64_t n = 0; n < k; ++n) {
-          values.data<T>()[(o * k + n) * v.inner + i] = row[order[n] * v.inner];
-          indices.data<int64_t>()[(o * k + n) * v.inner + i] = order[n];
-        }
+  const size_t bytes = element_bytes(x.dtype());
+  const uint64_t turned = largest ? UINT64_MAX : 0;
+  const double cost = 10 * static_cast<double>(v.size);
+  return node.threads().ranges(v.outer * v.inner, cost, [&](int64_t begin, int64_t end) -> Status {
+    PINNACE_ASSIGN(auto order, Scratch<int64_t>::allocate(v.size, node.label()));
+    PINNACE_ASSIGN(auto keys, Scratch<uint64_t>::allocate(v.size, node.label()));
+    for (int64_t line = begin; line < end; ++line) {
+      const int64_t o = line / v.inner, i = line % v.inner;
+      const int64_t first = o * v.size * v.inner + i;
+      load_order(x, first, v.inner, v.size, keys.data());
+      for (int64_t n = 0; n < v.size; ++n) {
+        keys[n] ^= turned;
+        order[n] = n;
       }
-      return {};
-    });
+      sort_first(order.data(), order.data() + k, order.data() + v.size,
+                 [&](int64_t p, int64_t q) { return keys[p] != keys[q] ? keys[p] < keys[q] : p < q; });
+      if (stopped()) return stop_status(node.label());
+      for (int64_t n = 0; n < k; ++n) {
+        const int64_t to = (o * k + n) * v.inner + i, from = first + order[n] * v.inner;
+        copy_element(values.bytes + static_cast<size_t>(to) * bytes, x.bytes + static_cast<size_t>(from) * bytes,
+                     bytes);
+        indices.data<int64_t>()[to] = order[n];
+      }
+    }
+    return {};
   });
 }
 }  // namespace

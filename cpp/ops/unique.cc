@@ -10,6 +10,7 @@
 // of the axis. Outputs may be left out from the end. Source: ONNX Unique, opset 11.
 
 #include "base/sort.h"
+#include "ops/lines.h"
 #include "ops/move.h"
 
 namespace pinnace {
@@ -18,8 +19,8 @@ constexpr int64_t kFlat = INT64_MIN;  // "axis" is left out
 
 /// -1, 0 or 1 as slice p of x is before, equal to or after slice q.
 template <class T>
-int compare_slices(const T* x, const AxisView& v, int64_t p, int64_t q) {
-  if (v.inner == 0) return 0;
+int compare_slices(const TensorView& view, const AxisView& v, int64_t p, int64_t q) {
+  const T* x = view.data<T>();
   for (int64_t o = 0; o < v.outer; ++o) {
     for (int64_t i = 0; i < v.inner; ++i) {
       const auto a = widen(x[(o * v.size + p) * v.inner + i]), b = widen(x[(o * v.size + q) * v.inner + i]);
@@ -30,6 +31,8 @@ int compare_slices(const T* x, const AxisView& v, int64_t p, int64_t q) {
   }
   return 0;
 }
+
+using Compare = int (*)(const TensorView& view, const AxisView& v, int64_t p, int64_t q);
 
 struct Found {
   Scratch<int64_t> first, inverse, count;  ///< first and count: `different` entries in the order of y
@@ -50,27 +53,31 @@ Result<Found> find_unique(const NodeView& node, const TensorView& x) {
   PINNACE_ASSIGN(auto count, scratch());
   PINNACE_ASSIGN(auto order, scratch());
   PINNACE_ASSIGN(auto group_of, scratch());  // by slice: number of its group in sorted order
-  int64_t groups = 0;
-  visit(x.dtype(), [&](auto zero) {
-    const auto* data = x.data<decltype(zero)>();
-    for (int64_t i = 0; i < v.size; ++i) order[i] = i;
-    sort_all(order.data(), order.data() + v.size, [&](int64_t p, int64_t q) {
-      const int c = compare_slices(data, v, p, q);
-      return c ? c < 0 : p < q;
-    });
-    if (stopped()) return 0;
-    for (int64_t i = 0; i < v.size; ++i) {
-      const bool fresh = i == 0 || compare_slices(data, v, order[i - 1], order[i]) != 0;
-      if (fresh) {
-        first[groups] = order[i];  // the lowest of its equals: they are in order
-        count[groups++] = 0;
-      }
-      group_of[order[i]] = groups - 1;
-      ++count[groups - 1];
-    }
-    return 0;
+  PINNACE_ASSIGN(auto begins, Scratch<uint64_t>::allocate(v.size, node.label()));
+  // Slices of one element need no more than where that is in the order, and most others differ in their first one.
+  const int64_t slice = v.outer * v.inner;
+  if (slice > 0) load_order(x, 0, v.inner, v.size, begins.data());
+  const auto compare_rest = visit(x.dtype(), [](auto zero) -> Compare { return compare_slices<decltype(zero)>; });
+  const auto compare = [&](int64_t p, int64_t q) {
+    if (slice > 0 && begins[p] != begins[q]) return begins[p] < begins[q] ? -1 : 1;
+    return slice > 1 ? compare_rest(x, v, p, q) : 0;
+  };
+  for (int64_t i = 0; i < v.size; ++i) order[i] = i;
+  sort_all(order.data(), order.data() + v.size, [&](int64_t p, int64_t q) {
+    const int c = compare(p, q);
+    return c ? c < 0 : p < q;
   });
   PINNACE_TRY(check_stopped(node.label()));
+  int64_t groups = 0;
+  for (int64_t i = 0; i < v.size; ++i) {
+    const bool fresh = i == 0 || compare(order[i - 1], order[i]) != 0;
+    if (fresh) {
+      first[groups] = order[i];  // the lowest of its equals: they are in order
+      count[groups++] = 0;
+    }
+    group_of[order[i]] = groups - 1;
+    ++count[groups - 1];
+  }
   if (node.attr_int("sorted")) {
     for (int64_t i = 0; i < v.size; ++i) inverse[i] = group_of[i];
     return Found{std::move(first), std::move(inverse), std::move(count), groups};

@@ -11,6 +11,8 @@ constexpr Case kCases[] = {
      .expect = "f32[2,3]{1,0,0,2,3,4};i64{0,2};i64{0,0,1};i64{2,1}", .why = "rows"},
     {.inputs = "f32[2,4,2]{1,1,0,1,2,1,0,1,1,1,0,1,2,1,0,1}", .attributes = "axis=1", .outputs = 4,
      .expect = "f32[2,3,2]{0,1,1,1,2,1,0,1,1,1,2,1};i64{1,0,2};i64{1,0,2,0};i64{2,1,1}", .why = "inner slices"},
+    {.inputs = "i16[4,2]{1,2,1,-2,0,9,1,2}", .attributes = "axis=0", .outputs = 4,
+     .expect = "i16[3,2]{0,9,1,-2,1,2};i64{2,1,0};i64{2,1,0,2};i64{1,1,2}", .why = "rows that begin alike"},
     {.inputs = "f32[5]{nan,1,nan,-0,0}", .outputs = 4,
      .expect = "f32[3]{-0,1,nan};i64{3,1,0};i64{2,1,2,0,0};i64{2,1,2}",
      .why = "NaN equals NaN and comes last; -0 equals 0"},

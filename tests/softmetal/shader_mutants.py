@@ -1,6 +1,6 @@
 """Writes mutants of the GPU back ends' own shaders, for tests alone:
 
-    shader_mutants.py OUT GLSLC SPIRV_VAL SPIRV_CROSS
+    shader_mutants.py OUT GLSLC SPIRV_OPT SPIRV_VAL SPIRV_CROSS
 
 OUT/NAME.spv and OUT/msl/NAME.metal for each line below, NAME being the kernel's and the suffix; of a kernel that is
 written by hand for Metal the latter. Each has one mistake; gpu_mutants_test.cc has what it must be caught for.
@@ -163,7 +163,7 @@ MUTANTS = [
 
 
 def main() -> int:
-    out, glslc, spirv_val, spirv_cross = Path(sys.argv[1]), sys.argv[2], sys.argv[3], sys.argv[4]
+    out, glslc, spirv_opt, spirv_val, spirv_cross = Path(sys.argv[1]), *sys.argv[2:6]
     folder = ROOT / "cpp" / "backends" / "gpu"
     made, texts, cache = out / "msl", out / "texts", out / "cache"
     for path in (made, texts, cache):
@@ -190,7 +190,7 @@ def main() -> int:
         own = shaders.Variant(name, str(texts / f"{name}.comp"), variant.defines, variant.f16)
         include = f"-I{(folder / variant.file).parent}"
         key = hashlib.sha256(shaders.shared_texts(folder, variant) + (text + repr(own)).encode()).hexdigest()[:16]
-        spirv = shaders.compile_variant(folder, cache, own, key, (glslc, spirv_val), include)
+        spirv = shaders.compile_variant(folder, cache, own, key, (glslc, spirv_opt, spirv_val), include)
         manifest = shaders.reflect(struct.unpack(f"<{len(spirv) // 4}I", spirv))
         (out / f"{name}.spv").write_bytes(spirv)
         (made / f"{name}.metal").write_text(cross.msl(spirv, name, manifest.bindings, manifest.push_bytes > 0))

@@ -1,19 +1,24 @@
-// How the library holds SPIR-V: LZ4 of streams of small numbers, which cmake/shaders.py describes and writes. A seventh
-// of the size; bytes of words by planes, without knowing what the words are, take a quarter.
+// How the library holds SPIR-V: LZMA of streams of small numbers, which cmake/shaders.py describes and writes. A
+// sixteenth of the size; LZMA alone makes it a seventh.
 #include "backends/gpu/kernel_code.h"
 
 #include <algorithm>
-#include <array>
 #include <cassert>
 #include <vector>
 
-#include "base/lz4.h"
+#include "base/lzma.h"
 
 namespace pinnace::gpu {
 namespace {
 
-constexpr size_t kPositions = 4;  // operands that are told apart; the last stands for all that follow
+constexpr size_t kPositions = 6;  // operands that are told apart; the last stands for all that follow
 enum Mode : unsigned char { kAsIs, kFromResult, kResult };
+
+/// The operands of an opcode at a position.
+struct Stream {
+  uint32_t bytes, mode;
+  const unsigned char* at;
+};
 
 /// LEB128.
 uint32_t number(const unsigned char*& at) {
@@ -25,38 +30,40 @@ uint32_t number(const unsigned char*& at) {
 }  // namespace
 
 void unpack_words(std::span<const unsigned char> packed, size_t stream_bytes, std::span<uint32_t> words) {
-  std::vector<unsigned char> streams(stream_bytes);
-  const bool unpacked = lz4_decode(packed, streams);
+  std::vector<unsigned char> bytes(stream_bytes);
+  const bool unpacked = lzma_decode(packed, bytes);
   assert(unpacked);  // the build made both
   (void)unpacked;
-  const unsigned char* at = streams.data();
-  const size_t modes_bytes = number(at) * kPositions;
-  const unsigned char* modes = at;
-  at += modes_bytes;
-  std::array<size_t, kPositions> sizes;  // of all streams but the last
-  for (size_t& size : sizes) size = number(at);
-  const unsigned char* heads = at;
-  std::array<const unsigned char*, kPositions> operands;
-  for (size_t k = 0; k < kPositions; ++k) {
-    at += sizes[k];
-    operands[k] = at;
+  const unsigned char* at = bytes.data();
+  const size_t opcodes = number(at);
+  std::vector<Stream> streams(kPositions * opcodes);
+  for (Stream& stream : streams) {
+    const uint32_t both = number(at);
+    stream.bytes = both >> 2;
+    stream.mode = both & 3;
+  }
+  std::vector<uint32_t> heads(number(at));
+  for (uint32_t& head : heads) head = number(at);
+  for (Stream& stream : streams) {
+    stream.at = at;
+    at += stream.bytes;
   }
 
   uint32_t result = 0;
   for (size_t i = 0; i < words.size();) {
-    const uint32_t head = number(heads), opcode = head % 512, count = head / 512;
+    const uint32_t head = heads[number(at)], opcode = head % 512;
+    size_t operands = 5;  // of 0, which begins a module
     if (head == 0) {
-      for (const size_t end = i + 5; i < end; ++i) words[i] = number(heads);
       result = 0;
-      continue;
+    } else {
+      words[i++] = head / 512 << 16 | opcode;
+      operands = head / 512 - 1;
     }
-    words[i++] = count << 16 | opcode;
-    for (size_t k = 0; k + 1 < count; ++k, ++i) {
-      const size_t position = std::min(k, kPositions - 1);
-      const unsigned char mode = modes[opcode * kPositions + position];
-      words[i] = number(operands[position]);
-      if (mode != kAsIs) words[i] = result - (words[i] >> 1 ^ (0 - (words[i] & 1)));
-      if (mode == kResult) result = words[i];
+    for (size_t k = 0; k < operands; ++k, ++i) {
+      Stream& stream = streams[std::min(k, kPositions - 1) * opcodes + opcode];
+      words[i] = number(stream.at);
+      if (stream.mode != kAsIs) words[i] = result - (words[i] >> 1 ^ (0 - (words[i] & 1)));
+      if (stream.mode == kResult) result = words[i];
     }
   }
 }

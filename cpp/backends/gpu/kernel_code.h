@@ -33,7 +33,7 @@ struct KernelCode {
 /// All kernels, ascending by name. The first call unpacks their code, which the library holds compressed, into memory
 /// that is never given back. Thread-safe.
 std::span<const KernelCode> all_kernels();
-/// For the generated table: fills `words` from what cmake/shaders.py packed, LZ4 of `stream_bytes` bytes.
+/// For the generated table: fills `words` from what cmake/shaders.py packed, LZMA of `stream_bytes` bytes.
 void unpack_words(std::span<const unsigned char> packed, size_t stream_bytes, std::span<uint32_t> words);
 /// Null if there is none of that name.
 const KernelCode* find_kernel(std::string_view name);

@@ -71,7 +71,7 @@ folder, cache = Path("cpp/backends/gpu"), Path("cache")
 cache.mkdir()
 variant = next(v for v in shaders.variants(folder) if v.name == "elementwise_f32")
 code = next(d.partition("=")[2] for d in variant.defines if d.startswith("FN_isru="))
-spirv = shaders.compile_variant(folder, cache, variant, "key", ("glslc", "spirv-val"))
+spirv = shaders.compile_variant(folder, cache, variant, "key", ("glslc", "spirv-opt", "spirv-val"))
 manifest = shaders.reflect(struct.unpack(f"<{len(spirv) // 4}I", spirv))
 text = shaders.SpirvCross(sys.argv[1]).msl(spirv, variant.name, manifest.bindings, manifest.push_bytes > 0)
 assert f"case {code}:" in text
