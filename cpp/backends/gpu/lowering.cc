@@ -119,11 +119,6 @@ int32_t Lowering::add_step(Step step) {
   return static_cast<int32_t>(steps_.size() - 1);
 }
 
-void Lowering::loops(int64_t turns) {
-  int64_t& longest = turns_[node_];
-  longest = std::max(longest, turns);
-}
-
 // -------------------------------------------------------------------------------------------------------- NodeLowering
 
 std::vector<double> NodeLowering::floats(int i) const {
@@ -196,7 +191,9 @@ int32_t NodeLowering::step(KernelId id, SpecValues constants, PushBytes params, 
   verdict_.kernel += code.name;
   assert(params.bytes().size() == code.push_bytes && bindings.size() == code.bindings &&
          spec.size() == code.spec_constants);
-  return lowering_.add_step({{id, f16, std::move(spec)}, params.copy(), std::move(bindings), groups, 0, work});
+  Step made{{id, f16, std::move(spec)}, params.copy(), std::move(bindings), groups, 0, work};
+  made.turns = std::exchange(turns_, 0);
+  return lowering_.add_step(std::move(made));
 }
 
 void NodeLowering::repeat(Step step) {

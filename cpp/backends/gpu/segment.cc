@@ -145,7 +145,6 @@ Result<LoweredSegment> lower_segment(const Segment& segment, const DeviceCaps& c
   made.tensors = std::move(lowering.tensors());
   made.weights = std::move(lowering.weights());
   keep_what_is_read(made, std::move(lowering.steps()));
-  made.turns = std::move(lowering.turns());
   split_dispatches(made, caps);
   return made;
 }

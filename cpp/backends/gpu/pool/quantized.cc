@@ -59,7 +59,6 @@ Status pool(NodeLowering& n, Pool kind, const std::array<int64_t, 2>& dilation, 
   const int64_t planes = s.N * s.blocks();
   if (OH > 65535 * 8 || OW > 65535 * 8) return n.refuse(Rule::kBytes, to_string(n.in(0)));
   if (taps > 1 << 20) return n.refuse(Rule::kAttribute, "a window of a million elements");
-  n.loops(taps);
   const std::vector<int64_t> by_row = rows.divisors(), by_column = columns.divisors();
   const auto divisors = static_cast<int64_t>(by_row.size() * by_column.size());
   if (mean && divisors > kMostDivisors) return n.refuse(Rule::kAttribute, str_cat(divisors, " divisors"));
@@ -97,6 +96,13 @@ Status pool(NodeLowering& n, Pool kind, const std::array<int64_t, 2>& dilation, 
                               .x_zero = zero};
   const std::array<uint32_t, 3> groups = {groups_of(OW, 8), groups_of(OH, 8), static_cast<uint32_t>(planes)};
   const double work = static_cast<double>(planes * OH * OW) * static_cast<double>(taps);
+  const auto longest = [](const Line& line, int64_t step) {
+    int64_t most = 0;
+    for (const Line::Place& p : line.places) most = std::max(most, (p.end - p.first + step - 1) / step);
+    return most;
+  };
+  const int64_t window = loop_turns(longest(rows, dilation[0]), loop_turns(longest(columns, dilation[1])));
+  n.loops(window + (kind == Pool::kNorm ? loop_turns(4, kByteSearchTurns) : kByteSearchTurns));
   if (kind == Pool::kNorm) {
     n.step(KernelId::int8_pool_norm, params, {from, lists, to, numbers}, groups, 64 * work);
   } else {

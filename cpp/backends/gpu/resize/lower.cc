@@ -72,7 +72,6 @@ Status lower_resize(NodeLowering& n) {
   PINNACE_TRY(n.require_float(0));
   ImageResize r;
   PINNACE_TRY(describe_resize(n, r));
-  n.loops(std::max(r.taps[0].count, r.taps[1].count));
   // It also comes to lie in the lanes beyond C, which hold finite numbers.
   const float outside = n.view().attr_float("extrapolation_value");
   if (!(std::fabs(outside) <= 65504)) return n.refuse(Rule::kAttribute, str_cat("extrapolation_value ", outside));
@@ -91,6 +90,7 @@ Status lower_resize(NodeLowering& n) {
                                           return Status();
                                         });
   const TensorId x = n.nc4hw4(0), y = n.make_nc4hw4();
+  n.loops(loop_turns(taps[0].count, loop_turns(taps[1].count)));
   n.step(KernelId::resize, ResizeConstants{.TAPS_Y = taps[0].count, .TAPS_X = taps[1].count},
          ResizeParams{.H = in[2].size,
                       .W = in[3].size,

@@ -52,6 +52,7 @@ Status lower_quantized_resize(NodeLowering& n) {
         return Status();
       });
   const TensorId from = n.nc4hw4(0), to = n.make_nc4hw4();
+  n.loops(loop_turns(4, loop_turns(taps[1].count, loop_turns(taps[0].count)) + kByteSearchTurns));
   n.step(KernelId::int8_resize, Int8ResizeConstants{.TAPS_Y = taps[0].count, .TAPS_X = taps[1].count},
          Int8ResizeParams{.H = in[2].size, .W = in[3].size, .OH = out[2].size, .OW = out[3].size},
          {from, numbers, places, to},
