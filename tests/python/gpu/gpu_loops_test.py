@@ -4,7 +4,6 @@ Nodes that need more are refused with the reason, and results are right whatever
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -25,8 +24,8 @@ def spelled(shape: Shape, kind: str = "f32") -> str:
 def graph(
     node: str, shapes: list[Shape], result: Shape, more: str = "", kind: str = "f32", of: str = "f32"
 ) -> tuple[str, dict[str, Any]]:
-    """A node of the inputs %a, %b, ... of type `of`. The last element of %a is 1 and the others 0, so that nothing shows
-    but what a loop reaches at its end; the other inputs are ones."""
+    """A node of the inputs %a, %b, ... of type `of`. The last element of %a is 1 (of bytes 200) and the others 0, so
+    that nothing shows but what a loop reaches at its end; the other inputs are ones."""
     names = "abc"[: len(shapes)]
     inputs = " ".join(f"input %{n} : {spelled(s, of)}" for n, s in zip(names, shapes, strict=True))
     text = f'graph "g" {{ {inputs} {more}%y : {spelled(result, kind)} = {node} output "y" %y }}'
@@ -56,7 +55,9 @@ BYTE, UNIT = "u8{scale 1, zero 0}", "u8{scale 0.00390625, zero 0}"
 AXES = "const %axes : i64[1] = {1} "
 
 
-def bytes_along(op: str, n: int, attributes: str = "", kind: str = BYTE, kept: bool = True) -> tuple[str, dict[str, Any]]:
+def bytes_along(
+    op: str, n: int, attributes: str = "", kind: str = BYTE, kept: bool = True
+) -> tuple[str, dict[str, Any]]:
     node = f"{op}(%a{', %axes' if not kept else ''}) {{{attributes}}}"
     return graph(node, [(1, n)], (1, n) if kept else (1, 1), "" if kept else AXES, kind, BYTE)
 
@@ -68,7 +69,7 @@ def square_pool(op: str, n: int, attributes: str, of: str = "f32") -> tuple[str,
 def shrunk(n: int, kind: str = "f32", start: str = "none") -> tuple[str, dict[str, Any]]:
     sizes = "const %s : i64[4] = {1,1,2,2} "
     text, inputs = graph(
-        f'resize(%a, none, none, %s) {{mode="linear", antialias=1}}', [(1, 1, n, n)], (1, 1, 2, 2), sizes, kind, kind
+        'resize(%a, none, none, %s) {mode="linear", antialias=1}', [(1, 1, n, n)], (1, 1, 2, 2), sizes, kind, kind
     )
     inputs["a"][...] = 1 if kind == "f32" else 100
     return text, inputs
@@ -139,45 +140,39 @@ CASES: dict[str, Case] = {
     "softmax": Case(lambda n: graph("softmax(%a) {axis=1}", [(1, n)], (1, n)), lambda n: 3 * shared(n) + 2 * TREE),
     "layer_normalization": Case(
         lambda n: graph("layer_normalization(%a, %b) {axis=1}", [(1, n), (n,)], (1, n)),
-        lambda n: 3 * shared(n) + 2 * TREE,
+        lambda n: 3 * (shared(n) + TREE),
     ),
     "lp_normalization": Case(
         lambda n: graph("lp_normalization(%a) {axis=1}", [(1, n)], (1, n)), lambda n: shared(n) + TREE
     ),
-    "lrn": Case(
-        lambda n: graph(f"lrn(%a) {{size={2 * n}, alpha={2 * n}}}", [(1, n, 1, 1)], (1, n, 1, 1)), loop
-    ),
-    "reduce_sum": Case(
-        lambda n: graph("reduce_sum(%a, %axes)", [(1, n)], (1, 1), AXES), lambda n: shared(n) + TREE
-    ),
+    "lrn": Case(lambda n: graph(f"lrn(%a) {{size={2 * n}, alpha={2 * n}.0}}", [(1, n, 1, 1)], (1, n, 1, 1)), loop),
+    "reduce_sum": Case(lambda n: graph("reduce_sum(%a, %axes)", [(1, n)], (1, 1), AXES), lambda n: shared(n) + TREE),
     "reduce_log_sum_exp": Case(
         lambda n: graph("reduce_log_sum_exp(%a, %axes)", [(1, n)], (1, 1), AXES), lambda n: 2 * (shared(n) + TREE)
     ),
     "global_average_pool": Case(
         lambda n: graph("global_average_pool(%a)", [(1, 4, 1, n)], (1, 4, 1, 1)), lambda n: shared(n) + TREE
     ),
-    "max_pool": Case(
-        lambda n: square_pool("max_pool", n, f"kernel_shape=[{n},{n}]"), lambda n: loop(n, loop(n))
-    ),
+    "max_pool": Case(lambda n: square_pool("max_pool", n, f"kernel_shape=[{n},{n}]"), lambda n: loop(n, loop(n))),
     "adaptive_average_pool": Case(
-        lambda n: graph(
-            "adaptive_average_pool(%a) {output_size=[2,2]}", [(1, 1, 2 * n, 2 * n)], (1, 1, 2, 2)
-        ),
+        lambda n: graph("adaptive_average_pool(%a) {output_size=[2,2]}", [(1, 1, 2 * n, 2 * n)], (1, 1, 2, 2)),
         lambda n: loop(n, loop(n)),
     ),
-    "resize": Case(lambda n: shrunk(2 * n), lambda n: loop(2 * n, loop(2 * n))),
+    "resize": Case(lambda n: shrunk(2 * n), lambda n: loop(2 * n + 1, loop(2 * n + 1))),
     "arg_max": Case(
         lambda n: graph("arg_max(%a) {axis=1}", [(1, n)], (1, 1), kind="i64"), lambda n: loop(1, shared(n) + TREE)
     ),
-    "8-bit mat_mul": Case(
-        lambda n: graph("mat_mul(%a, %b)", [(2, n), (n, 3)], (2, 3), kind=BYTE, of=BYTE), loop
-    ),
+    "8-bit mat_mul": Case(lambda n: graph("mat_mul(%a, %b)", [(2, n), (n, 3)], (2, 3), kind=BYTE, of=BYTE), loop),
     "8-bit conv": Case(
-        lambda n: graph("conv(%a, %w)", [(1, 4 * n, 3, 3)], (1, 1, 1, 1), ones("w", (1, 4 * n, 3, 3), BYTE), BYTE, BYTE),
+        lambda n: graph(
+            "conv(%a, %w)", [(1, 4 * n, 3, 3)], (1, 1, 1, 1), ones("w", (1, 4 * n, 3, 3), BYTE), BYTE, BYTE
+        ),
         lambda n: loop(3, loop(3, loop(n))),
     ),
     "8-bit conv depthwise": Case(
-        lambda n: graph("conv(%a, %w) {group=4}", [(1, 4, n, n)], (1, 4, 1, 1), ones("w", (4, 1, n, n), BYTE), BYTE, BYTE),
+        lambda n: graph(
+            "conv(%a, %w) {group=4}", [(1, 4, n, n)], (1, 4, 1, 1), ones("w", (4, 1, n, n), BYTE), BYTE, BYTE
+        ),
         lambda n: loop(n, loop(n)),
     ),
     "8-bit conv dense": Case(
@@ -196,9 +191,7 @@ CASES: dict[str, Case] = {
         lambda n: bytes_along("lp_normalization", n, "axis=1", UNIT),
         lambda n: loop(n) + DIVISION + shared(n, DIVISION + SEARCH),
     ),
-    "8-bit reduce_sum": Case(
-        lambda n: bytes_along("reduce_sum", n, kept=False), lambda n: shared(n) + TREE + SEARCH
-    ),
+    "8-bit reduce_sum": Case(lambda n: bytes_along("reduce_sum", n, kept=False), lambda n: shared(n) + TREE + SEARCH),
     "8-bit reduce_l2": Case(lambda n: bytes_along("reduce_l2", n, kept=False), lambda n: loop(n) + SEARCH),
     "8-bit reduce_log_sum_exp": Case(
         lambda n: bytes_along("reduce_log_sum_exp", n, kept=False), lambda n: 2 * loop(n) + SEARCH
@@ -211,9 +204,7 @@ CASES: dict[str, Case] = {
         lambda n: square_pool("lp_pool", n, f"kernel_shape=[{n},{n}]", BYTE),
         lambda n: loop(n, loop(n)) + loop(4, SEARCH),
     ),
-    "8-bit resize": Case(
-        lambda n: shrunk(2 * n, BYTE), lambda n: loop(4, loop(2 * n, loop(2 * n)) + SEARCH)
-    ),
+    "8-bit resize": Case(lambda n: shrunk(2 * n, BYTE), lambda n: loop(4, loop(2 * n + 1, loop(2 * n + 1)) + SEARCH)),
 }
 
 
@@ -256,11 +247,12 @@ def test_more_loop_turns_than_the_device_has_are_refused(name: str, monkeypatch:
     on_both_sides(name, 400, "softmetal", reason)
 
 
+# 65,534 channels of lrn, each a sum over all of them, are 4 billion products.
 @pytest.mark.rotating
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", [name for name in CASES if name != "lrn"])
 def test_software_vulkan_has_the_turns_that_lowerings_state(name: str) -> None:
     needs_vulkan()
-    if not json.dumps([device.name for device in pn.devices() if device.target == "vulkan"]).count("llvmpipe"):
+    if not any(device.target == "vulkan" and "llvmpipe" in device.description for device in pn.devices()):
         pytest.skip("the Vulkan device is not llvmpipe")
     on_both_sides(name, 65535, "vulkan", "loop turns of an invocation, it has 65535 (rule V-20)")
 

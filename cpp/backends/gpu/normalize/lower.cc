@@ -19,7 +19,7 @@ struct Normalization {
 
 void normalize_step(NodeLowering& n, const Normalization& s, TensorId x, TensorId w, TensorId b, bool scale, bool bias,
                     TensorId y) {
-  n.loops(3 * shared_turns(s.size) + 2 * kTreeTurns);
+  n.loops(3 * (shared_turns(s.size) + kTreeTurns));
   n.step(KernelId::normalize, NormalizeConstants{.RMS = s.rms, .SCALE = scale ? 1 : 0, .BIAS = bias ? 1 : 0},
          NormalizeParams{.rows = s.rows,
                          .size = s.size,

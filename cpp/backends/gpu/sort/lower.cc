@@ -32,8 +32,7 @@ Status top(NodeLowering& n, int axis, int64_t k, bool smallest, bool last, bool 
     n.loops(loop_turns(found, look));
     n.step(
         floats ? KernelId::top_k : KernelId::top_k_int32, constants,
-        TopKParams{
-            .slices = slices, .size = v.size, .inner = v.inner, .k = k, .first = first, .last = first + found},
+        TopKParams{.slices = slices, .size = v.size, .inner = v.inner, .k = k, .first = first, .last = first + found},
         {x, y, at}, row_groups(slices),
         static_cast<double>(slices) * static_cast<double>(v.size) * static_cast<double>(found));
   }
