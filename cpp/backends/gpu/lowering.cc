@@ -172,14 +172,19 @@ void NodeLowering::alias(int o, int i) {
 }
 
 TensorId NodeLowering::weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill) {
-  return lowering_.add_weight(
-      {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), lowering_.f16(), std::move(fill)});
+  return lowering_.add_weight({str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), lowering_.f16(),
+                               std::move(fill), lowering_.of_sizes()});
 }
 
 TensorId NodeLowering::wide_weights(std::string_view what, int64_t count,
                                     std::function<Status(std::span<float>)> fill) {
   return lowering_.add_weight(
-      {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), false, std::move(fill)});
+      {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), false, std::move(fill), lowering_.of_sizes()});
+}
+
+TensorId NodeLowering::size_table(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill) {
+  return lowering_.add_weight(
+      {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), false, std::move(fill), true});
 }
 
 int32_t NodeLowering::step(KernelId id, SpecValues constants, PushBytes params, std::vector<TensorId> bindings,

@@ -94,6 +94,9 @@ struct WeightRequest {
   size_t count = 0;
   bool f16 = false;
   std::function<Status(std::span<float>)> fill;  ///< int32 are written through their bits
+  /// It depends on sizes or contents of the plan's inputs, and is kept no longer than the plans that use it; constants
+  /// of the model are kept with the program.
+  bool of_sizes = false;
   size_t bytes() const { return (count * (f16 ? 2 : 4) + 15) / 16 * 16; }
 };
 
@@ -148,11 +151,14 @@ class Lowering {
   /// Leaves the value where the host reads it as output `index`.
   void leave(ValueId id, size_t index);
 
-  void begin_node(size_t index, std::string key) {
+  /// of_sizes: an operand's contents depend on the sizes of inputs, and so do all constants of the node's own.
+  void begin_node(size_t index, std::string key, bool of_sizes) {
     node_ = index;
     key_ = std::move(key);
+    of_sizes_ = of_sizes;
   }
   const std::string& key() const { return key_; }
+  bool of_sizes() const { return of_sizes_; }
   /// The value is known from here on; its bytes live as long as this.
   void know(ValueId id, std::shared_ptr<const Constant> data);
   std::vector<DeviceTensor>& tensors() { return tensors_; }
@@ -178,11 +184,12 @@ class Lowering {
   std::vector<std::string> error_labels_;
   size_t node_ = 0;
   std::string key_;
+  bool of_sizes_ = false;
 };
 
-/// Turns of a loop over `count` whose body has loops of `each` turns. The check that ends a loop counts as a turn: Mesa's
-/// software Vulkan does so. Loops of a constant handful of turns do not count, since compilers unroll them; those that
-/// halve or double their counter do.
+/// Turns of a loop over `count` whose body has loops of `each` turns. The check that ends a loop counts as a turn:
+/// Mesa's software Vulkan does so. Loops of a constant handful of turns do not count, since compilers unroll them;
+/// those that halve or double their counter do.
 constexpr int64_t loop_turns(int64_t count, int64_t each = 0) {
   return count * (1 + each) + 1;
 }
@@ -278,6 +285,8 @@ class NodeLowering {
   TensorId weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
   /// The same of 32-bit floats or int32, in fp16 sessions too.
   TensorId wide_weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
+  /// The same of a table that depends on the sizes of operands, which `what` names: it goes with the plan.
+  TensorId size_table(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
   /// wide: the kernel's variant for 32 bits in fp16 sessions too.
   int32_t step(KernelId id, SpecValues constants, PushBytes params, std::vector<TensorId> bindings,
                std::array<uint32_t, 3> groups, double work, bool wide = false);

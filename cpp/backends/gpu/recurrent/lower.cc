@@ -125,7 +125,7 @@ Result<TensorId> lengths_of(NodeLowering& n, const Recurrent& r) {
     }
   }
   // The sizes of x may vary: the lengths without an operand are those of this x.
-  return n.wide_weights(str_cat("lengths ", r.B.size, " ", r.T.size), r.B.size, [lengths](std::span<float> to) {
+  return n.size_table(str_cat("lengths ", r.B.size, " ", r.T.size), r.B.size, [lengths](std::span<float> to) {
     for (size_t k = 0; k < lengths.size(); ++k) to[k] = std::bit_cast<float>(static_cast<int32_t>(lengths[k]));
     return Status();
   });

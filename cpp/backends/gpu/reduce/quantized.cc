@@ -43,7 +43,7 @@ Status exact_sums(NodeLowering& n, double (*summand)(double),
   PINNACE_TRY(describe_row(n, r));
   const TensorType x = n.in(0), y = n.out();
   const auto size = static_cast<double>(r.size);
-  const TensorId numbers = n.wide_weights(str_cat("sums of ", r.size), 512 * 2, [=](std::span<float> to) {
+  const TensorId numbers = n.size_table(str_cat("sums of ", r.size), 512 * 2, [=](std::span<float> to) {
     for (int64_t i = 0; i < 256; ++i) put(to, static_cast<size_t>(i), summand(real_of(x, i)));
     const auto stored = [&](double sum) { return static_cast<float>(made(sum, size)); };
     put_thresholds(to, 256, y, stored, below ? 0 : -1e300);
@@ -147,7 +147,7 @@ Status lower_quantized_reduce_log_sum_exp(NodeLowering& n) {
   PINNACE_TRY(check_exponents(n));
   const TensorType x = n.in(0), y = n.out();
   const auto size = static_cast<double>(r.size);
-  const TensorId numbers = n.wide_weights(str_cat("exponents of ", r.size), 256 * 511 * 2, [=](std::span<float> to) {
+  const TensorId numbers = n.size_table(str_cat("exponents of ", r.size), 256 * 511 * 2, [=](std::span<float> to) {
     put_exponents(to, x);
     for (int64_t m = 0; m < 256; ++m) {
       const double largest = real_of(x, m);
