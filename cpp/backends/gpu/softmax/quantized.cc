@@ -34,8 +34,8 @@ Status exponent_lanes(NodeLowering& n, KernelId kernel, int64_t count,
   std::vector<TensorId> bindings = {from, numbers, to};
   const bool logarithm = kernel == KernelId::int8_log_softmax;
   if (logarithm) bindings.push_back(n.error_record());
-  // The largest by all invocations, the sum by one, its logarithm, then two searches or a division and a search each. Mesa
-  // makes one more loop of a selection before the two searches.
+  // The largest by all invocations, the sum by one, its logarithm, then two searches or a division and a search each.
+  // Mesa makes one more loop of a selection before the two searches.
   const int64_t each = logarithm ? loop_turns(2, kByteSearchTurns) + 1 : kDivisionTurns + kByteSearchTurns;
   n.loops(shared_turns(v.size) + kTreeTurns + loop_turns(v.size) + (logarithm ? loop_turns(8) + loop_turns(2) : 0) +
           shared_turns(v.size, each));
