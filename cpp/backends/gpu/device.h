@@ -46,7 +46,8 @@ struct DeviceCaps {
   uint64_t max_buffer_bytes = uint64_t{1} << 30;  ///< a multiple of kBufferStep: buffer_limit()
   uint32_t offset_alignment = 256;                ///< of Binding::offset; a power of two, at most 256
   double timestamp_ns = 0;                        ///< of one tick; 0: no time stamps
-  uint64_t max_turns = UINT64_MAX;                ///< of one loop of a kernel, which ends after them as if it were done
+  /// Loop turns of one invocation, those of all its loops together. After them every loop ends as if it were done.
+  uint64_t max_turns = UINT64_MAX;
 };
 
 /// What a test asks of a driver, so that it behaves like a lesser device. Limits only ever fall.

@@ -280,10 +280,9 @@ void split_dispatches(LoweredSegment& lowered, const DeviceCaps& caps) {
 
 Verdict within_limits(const LoweredSegment& lowered, const Step& step, const DeviceCaps& caps) {
   const std::string_view kernel = kernel_code(step.kernel.id, step.kernel.f16).name;
-  const auto loop = lowered.turns.find(step.node);
-  if (loop != lowered.turns.end() && static_cast<uint64_t>(loop->second) > caps.max_turns) {
-    return refusal(Rule::kDeviceLimit, str_cat("kernel ", kernel, " has a loop of ", loop->second,
-                                               " turns, its loops end after ", caps.max_turns));
+  if (static_cast<uint64_t>(step.turns) > caps.max_turns) {
+    return refusal(Rule::kDeviceLimit, str_cat("kernel ", kernel, " needs ", step.turns,
+                                               " loop turns of an invocation, it has ", caps.max_turns));
   }
   for (size_t b = 0; b < step.bindings.size(); ++b) {
     const size_t whole = lowered.tensors[static_cast<size_t>(step.bindings[b])].bytes;

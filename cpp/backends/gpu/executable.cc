@@ -52,6 +52,7 @@ Result<std::unique_ptr<Executable>> GpuExecutable::compile(FittedSegment fitted,
   PINNACE_ASSIGN(WeightStore::Placed placed, store->place(made->context_, lowered.weights));
   made->weights_ = std::move(placed.bindings);
   made->held_ = std::move(placed.owner);
+  made->tables_ = std::move(placed.tables);
   PINNACE_TRY(made->make_ready());
   PINNACE_TRY(made->plan());
   PINNACE_ASSIGN(auto first, made->instance());

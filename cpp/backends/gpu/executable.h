@@ -47,7 +47,9 @@ class GpuExecutable final : public Executable {
                  std::chrono::steady_clock::time_point start) const;
 
   std::shared_ptr<Context> context_;
-  std::shared_ptr<const WeightStore::OnDevice> held_;  ///< what weights_ point into
+  /// What weights_ point into.
+  std::shared_ptr<const WeightStore::OnDevice> held_;
+  std::set<std::shared_ptr<const WeightStore::Tables>> tables_;
   std::string_view backend_;
   std::vector<std::string> notices_;  ///< per node of the segment
   std::vector<const Node*> nodes_;

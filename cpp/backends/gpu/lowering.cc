@@ -119,11 +119,6 @@ int32_t Lowering::add_step(Step step) {
   return static_cast<int32_t>(steps_.size() - 1);
 }
 
-void Lowering::loops(int64_t turns) {
-  int64_t& longest = turns_[node_];
-  longest = std::max(longest, turns);
-}
-
 // -------------------------------------------------------------------------------------------------------- NodeLowering
 
 std::vector<double> NodeLowering::floats(int i) const {
@@ -177,14 +172,19 @@ void NodeLowering::alias(int o, int i) {
 }
 
 TensorId NodeLowering::weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill) {
-  return lowering_.add_weight(
-      {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), lowering_.f16(), std::move(fill)});
+  return lowering_.add_weight({str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), lowering_.f16(),
+                               std::move(fill), lowering_.of_sizes()});
 }
 
 TensorId NodeLowering::wide_weights(std::string_view what, int64_t count,
                                     std::function<Status(std::span<float>)> fill) {
   return lowering_.add_weight(
-      {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), false, std::move(fill)});
+      {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), false, std::move(fill), lowering_.of_sizes()});
+}
+
+TensorId NodeLowering::size_table(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill) {
+  return lowering_.add_weight(
+      {str_cat(lowering_.key(), " ", what), static_cast<size_t>(count), false, std::move(fill), true});
 }
 
 int32_t NodeLowering::step(KernelId id, SpecValues constants, PushBytes params, std::vector<TensorId> bindings,
@@ -196,7 +196,9 @@ int32_t NodeLowering::step(KernelId id, SpecValues constants, PushBytes params, 
   verdict_.kernel += code.name;
   assert(params.bytes().size() == code.push_bytes && bindings.size() == code.bindings &&
          spec.size() == code.spec_constants);
-  return lowering_.add_step({{id, f16, std::move(spec)}, params.copy(), std::move(bindings), groups, 0, work});
+  Step made{{id, f16, std::move(spec)}, params.copy(), std::move(bindings), groups, 0, work};
+  made.turns = std::exchange(turns_, 0);
+  return lowering_.add_step(std::move(made));
 }
 
 void NodeLowering::repeat(Step step) {

@@ -59,6 +59,7 @@ struct Step {
   size_t node = 0;    ///< which node of the segment it belongs to
   double work = 0;    ///< multiply-adds, or elements moved: for slices of submits
   bool dead = false;  ///< a later step does its work too
+  int64_t turns = 0;  ///< loop turns of one invocation, all loops together; 0: few, whatever the sizes
   /// What of each binding's tensor the kernel sees; empty: all of every one.
   std::vector<Extent> windows{};
 
@@ -93,6 +94,9 @@ struct WeightRequest {
   size_t count = 0;
   bool f16 = false;
   std::function<Status(std::span<float>)> fill;  ///< int32 are written through their bits
+  /// It depends on sizes or contents of the plan's inputs, and is kept no longer than the plans that use it; constants
+  /// of the model are kept with the program.
+  bool of_sizes = false;
   size_t bytes() const { return (count * (f16 ? 2 : 4) + 15) / 16 * 16; }
 };
 
@@ -140,10 +144,6 @@ class Lowering {
   size_t element_bytes(const TensorType& type) const;
   /// The index of the step.
   int32_t add_step(Step step);
-  /// A kernel of the node has a loop of so many turns.
-  void loops(int64_t turns);
-  /// The longest by node; those that are missing are short.
-  std::map<size_t, int64_t>& turns() { return turns_; }
 
   /// The value in this layout; a step is added if it only has the other, or is an input of the segment.
   TensorId dense(ValueId id);
@@ -151,11 +151,14 @@ class Lowering {
   /// Leaves the value where the host reads it as output `index`.
   void leave(ValueId id, size_t index);
 
-  void begin_node(size_t index, std::string key) {
+  /// of_sizes: an operand's contents depend on the sizes of inputs, and so do all constants of the node's own.
+  void begin_node(size_t index, std::string key, bool of_sizes) {
     node_ = index;
     key_ = std::move(key);
+    of_sizes_ = of_sizes;
   }
   const std::string& key() const { return key_; }
+  bool of_sizes() const { return of_sizes_; }
   /// The value is known from here on; its bytes live as long as this.
   void know(ValueId id, std::shared_ptr<const Constant> data);
   std::vector<DeviceTensor>& tensors() { return tensors_; }
@@ -180,9 +183,24 @@ class Lowering {
   std::vector<std::shared_ptr<const Constant>> known_;
   std::vector<std::string> error_labels_;
   size_t node_ = 0;
-  std::map<size_t, int64_t> turns_;
   std::string key_;
+  bool of_sizes_ = false;
 };
+
+/// Turns of a loop over `count` whose body has loops of `each` turns. The check that ends a loop counts as a turn:
+/// Mesa's software Vulkan does so. Loops of a constant handful of turns do not count, since compilers unroll them;
+/// those that halve or double their counter do.
+constexpr int64_t loop_turns(int64_t count, int64_t each = 0) {
+  return count * (1 + each) + 1;
+}
+/// Of the elements that each of a workgroup's 64 invocations goes through.
+constexpr int64_t shared_turns(int64_t elements, int64_t each = 0) {
+  return loop_turns((elements + 63) / 64, each);
+}
+/// Of the tree that joins what 64 invocations found.
+inline constexpr int64_t kTreeTurns = loop_turns(6);
+/// Of a search for one of 256 bytes by halves.
+inline constexpr int64_t kByteSearchTurns = loop_turns(8);
 
 /// Groups for `items` invocations of a kernel over a line, with as many groups in one row as every device has.
 std::array<uint32_t, 3> line_groups(int64_t items, uint32_t local);
@@ -267,6 +285,8 @@ class NodeLowering {
   TensorId weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
   /// The same of 32-bit floats or int32, in fp16 sessions too.
   TensorId wide_weights(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
+  /// The same of a table that depends on the sizes of operands, which `what` names: it goes with the plan.
+  TensorId size_table(std::string_view what, int64_t count, std::function<Status(std::span<float>)> fill);
   /// wide: the kernel's variant for 32 bits in fp16 sessions too.
   int32_t step(KernelId id, SpecValues constants, PushBytes params, std::vector<TensorId> bindings,
                std::array<uint32_t, 3> groups, double work, bool wide = false);
@@ -276,9 +296,9 @@ class NodeLowering {
     return step(id, SpecValues(), params, std::move(bindings), groups, work, wide);
   }
 
-  /// A step of this node has a loop of at most so many turns: to be told where sizes of the model can make it long
-  /// (DeviceCaps::max_turns).
-  void loops(int64_t turns) { lowering_.loops(turns); }
+  /// Loop turns of one invocation of the next step, all loops together, nested and consecutive ones (loop_turns): to be
+  /// told where sizes of the model can make them many (DeviceCaps::max_turns).
+  void loops(int64_t turns) { turns_ = turns; }
 
   /// A step that was changed to do this node's work as well.
   void repeat(Step step);
@@ -299,6 +319,7 @@ class NodeLowering {
   std::span<const TensorType* const> outputs_;
   Verdict verdict_;
   std::optional<int64_t> wide_;
+  int64_t turns_ = 0;  // of the next step
 };
 
 using LowerFn = Status (*)(NodeLowering&);

@@ -53,7 +53,7 @@ void enter_inputs(const Segment& segment, const DeviceCaps& caps, Lowering& lowe
     v.dense = lowering.add_tensor(DeviceTensor::Place::kActivation, 0,
                                   static_cast<size_t>(elements) * lowering.element_bytes(*v.type));
     const int64_t vectors = (elements + 3) / 4;
-    lowering.begin_node(node_of(segment, segment.inputs[i], false), {});
+    lowering.begin_node(node_of(segment, segment.inputs[i], false), {}, false);
     v.dense_step = lowering.add_step({{KernelId::enter, lowering.f16(), {}},
                                       PushBytes(LayoutParams{.count = vectors}).copy(),
                                       {host, v.dense},
@@ -119,14 +119,17 @@ Result<LoweredSegment> lower_segment(const Segment& segment, const DeviceCaps& c
     const Node& node = *segment.graph.nodes[static_cast<size_t>(segment.nodes[i])];
     auto& [types, outputs, data] = made.operands[i];
     std::string key = str_cat(numbered(segment.nodes[i]), " ", node.name);
+    bool of_sizes = false;
     for (ValueId id : node.inputs) {
       types.push_back(id == kNoValue ? nullptr : &segment.type_inference.types[static_cast<size_t>(id)]);
       data.push_back(id == kNoValue ? nullptr : lowering.value(id).data);
-      if (id != kNoValue) key += lowering.value(id).contents;
+      if (id == kNoValue) continue;
+      key += lowering.value(id).contents;
+      of_sizes |= !lowering.value(id).contents.empty();
     }
     for (ValueId id : node.outputs) outputs.push_back(&segment.type_inference.types[static_cast<size_t>(id)]);
     const NodeView view(node, *segment.ops.find(node.op), types, data, outputs);
-    lowering.begin_node(i, std::move(key));
+    lowering.begin_node(i, std::move(key), of_sizes);
     Verdict verdict;
     const Status status = lower_node(lowering, view, outputs, verdict);
     if (!status.ok()) return status.with_prefix(str_cat("lowering of ", view.label(), ": "));
@@ -134,7 +137,7 @@ Result<LoweredSegment> lower_segment(const Segment& segment, const DeviceCaps& c
     made.kernels.push_back(verdict.kernel.empty() ? "no kernel" : verdict.kernel);
   }
   for (size_t i = 0; i < segment.outputs.size(); ++i) {
-    lowering.begin_node(node_of(segment, segment.outputs[i], true), {});
+    lowering.begin_node(node_of(segment, segment.outputs[i], true), {}, false);
     lowering.leave(segment.outputs[i], i);
   }
   for (WeightRequest& request : lowering.weights()) {
@@ -145,7 +148,6 @@ Result<LoweredSegment> lower_segment(const Segment& segment, const DeviceCaps& c
   made.tensors = std::move(lowering.tensors());
   made.weights = std::move(lowering.weights());
   keep_what_is_read(made, std::move(lowering.steps()));
-  made.turns = std::move(lowering.turns());
   split_dispatches(made, caps);
   return made;
 }

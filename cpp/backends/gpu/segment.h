@@ -16,7 +16,6 @@ struct LoweredSegment {
   std::vector<const Node*> nodes;
   std::vector<std::string> kernels;       ///< per node of the segment
   std::vector<std::string> error_labels;  ///< labels of what kernels may report
-  std::map<size_t, int64_t> turns;        ///< of the longest loop of a node's kernels; those that are missing are short
   /// What the fill functions of `weights` look at, beside the segment's type inference.
   struct Operands {
     std::vector<const TensorType*> types, outputs;

@@ -42,7 +42,6 @@ Status lower_attention(NodeLowering& n) {
   const int64_t E = flat ? q.shape[2].size / Hq : q.shape[3].size, F = flat ? v.shape[2].size / Hk : v.shape[3].size;
   const int64_t chunks = (F + 63) / 64;
   if (E == 0) return n.refuse(Rule::kAttribute, to_string(q));
-  n.loops(2 * Sk);
   const auto wanted = static_cast<float>(n.view().attr_float("scale"));
   const float scale = wanted != 0 ? wanted : static_cast<float>(1 / std::sqrt(static_cast<double>(E)));
   const auto window = [&](const char* name) {  // far beyond any key, and sums of it and a position are integers
@@ -67,6 +66,9 @@ Status lower_attention(NodeLowering& n) {
   const bool none = masked && mask_size == 0;  // no key takes part
   const TensorId query = n.dense(0), key = n.dense(1), value = n.dense(2);
   const TensorId mask = masked && !none ? n.dense(3) : query, y = n.make_dense();
+  const int64_t seen = std::min(Sk, window("left_window_size") + right + 16);  // by the 16 queries of a workgroup
+  const int64_t tiles = std::min((Sk + 31) / 32, seen / 32 + 2);
+  n.loops(loop_turns(tiles, loop_turns((E + 3) / 4) + loop_turns(32)));
   n.step(E % 4 == 0 && F % 4 == 0 ? KernelId::attention_vectors : KernelId::attention,
          AttentionConstants{.MASK = masked && !none ? (words ? 2 : 1) : 0},
          AttentionParams{.Sq = Sq,

@@ -21,8 +21,10 @@ struct Convolution {
 
 /// Positions are 32-bit integers in kernels: a stride that leaves them is never taken twice, but is multiplied.
 bool positions_fit(const Window& w);
-/// Tells of the kernels' loops, over taps and over the channels of a group.
-void note_loops(NodeLowering& n, const Window& w);
+/// Loop turns of one output of a window, at each tap of which a loop goes through so many vectors of channels.
+int64_t window_turns(const Window& w, int64_t vectors);
+/// Of kernels of dense tensors: the window's taps of each of so many channels.
+int64_t dense_window_turns(const Window& w, int64_t channels);
 
 /// Bias by channel, zeros without one, filled up to whole blocks.
 TensorId bias_weights(NodeLowering& n, int64_t M);

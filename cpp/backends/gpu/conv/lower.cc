@@ -84,6 +84,7 @@ void on_rows(NodeLowering& n, const Convolution& c, bool transposed) {
                                .b = e.b};
   const TensorId x = n.dense(0), weights = n.dense(1);
   const TensorId bias = n.has(2) && !n.constant(2) ? n.dense(2) : bias_weights(n, c.M), y = n.make_dense();
+  n.loops(dense_window_turns(w, c.C / c.group));
   n.step(transposed ? KernelId::conv_dense_transposed : KernelId::conv_dense,
          ConvDenseConstants{.ACT = static_cast<int32_t>(e.function), .K = {w.kernel[0], w.kernel[1], w.kernel[2]}},
          params, {x, weights, bias, y}, line_groups(count, 64), c.work());
@@ -96,6 +97,7 @@ void depthwise(NodeLowering& n, const Convolution& c) {
   const int64_t C4 = (c.C + 3) / 4;
   const TensorId x = n.nc4hw4(0), weights = depthwise_weights(n, c.C, w.taps()), bias = bias_weights(n, c.M);
   const TensorId y = n.make_nc4hw4();
+  n.loops(loop_turns(w.kernel[1], loop_turns(w.kernel[2])));
   n.step(KernelId::conv_depthwise,
          ConvDepthwiseConstants{.ACT = static_cast<int32_t>(e.function),
                                 .KH = w.kernel[1],
@@ -131,6 +133,7 @@ void on_images(NodeLowering& n, const Convolution& c, bool transposed) {
   const bool pointwise = n.trusts(product) && !transposed && c.group == 1 && w.taps() == 1 && w.stride[1] == 1 &&
                          w.stride[2] == 1 && in == out && out_size <= 65535 * 64;
   if (pointwise) {
+    n.loops(loop_turns(C4));
     n.step(product, ConvPointwiseConstants{.ACT = static_cast<int32_t>(e.function)},
            ConvPointwiseParams{.pixels = out_size, .C4 = C4, .M4 = M4, .a = e.a, .b = e.b}, {x, weights, bias, x, y},
            {groups_of(out_size, 64), groups_of(M4, 8), static_cast<uint32_t>(c.N)}, c.work());
@@ -141,6 +144,7 @@ void on_images(NodeLowering& n, const Convolution& c, bool transposed) {
     const int64_t blocks = two ? 2 : 1;
     const int64_t columns =
         transposed ? (out[2] + 4 * w.stride[2] - 1) / (4 * w.stride[2]) * w.stride[2] : (out[2] + 3) / 4;
+    n.loops(window_turns(w, g.count));
     n.step(transposed ? KernelId::conv_nc4hw4_transposed
            : two      ? KernelId::conv_nc4hw4
                       : KernelId::conv_nc4hw4_block,
@@ -197,8 +201,14 @@ bool positions_fit(const Window& w) {
   return true;
 }
 
-void note_loops(NodeLowering& n, const Window& w) {
-  n.loops(std::max(w.taps(), n.in(0).shape[1].size / std::max<int64_t>(1, n.view().attr_int("group"))));
+int64_t window_turns(const Window& w, int64_t vectors) {
+  return loop_turns(w.kernel[1], loop_turns(w.kernel[2], loop_turns(vectors)));
+}
+
+int64_t dense_window_turns(const Window& w, int64_t channels) {
+  int64_t turns = 0;  // compilers leave out loops of one turn
+  for (size_t d = 3; d-- > 0;) turns = w.kernel[d] == 1 ? turns : loop_turns(w.kernel[d], turns);
+  return loop_turns(channels, turns);
 }
 
 Status lower_conv(NodeLowering& n) {
@@ -209,7 +219,6 @@ Status lower_conv(NodeLowering& n) {
       window,    n.in(0).shape[0].size, n.in(0).shape[1].size, n.in(1).shape[0].size, n.view().attr_int("group"),
       activation};
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
-  note_loops(n, window);
   if (!weights_known(n)) {
     on_rows(n, c, false);
   } else if (on_planes(c, window.out) && c.group == c.C && c.M == c.C && c.C > 1 &&
@@ -228,7 +237,6 @@ Status lower_conv_transpose(NodeLowering& n) {
   PINNACE_ASSIGN(const Window window, check_conv_transpose(n.view()));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
-  note_loops(n, window);
   const Convolution c{
       window,    n.in(0).shape[0].size, n.in(0).shape[1].size, n.out().shape[1].size, n.view().attr_int("group"),
       activation};

@@ -87,6 +87,7 @@ void on_images(NodeLowering& n, const ByteConvolution& c) {
                               .low = r.range.min + offset,
                               .high = r.range.max + offset};
   const TensorId x = n.nc4hw4(0), weights = image_weights(n, c), numbers = channels(n, c, false), y = n.make_nc4hw4();
+  n.loops(window_turns(w, group_c4));
   n.step(
       KernelId::int8_conv,
       Int8ConvConstants{.KH = w.kernel[1], .KW = w.kernel[2], .SH = w.stride[1], .SW = w.stride[2], .BLOCKS = blocks},
@@ -124,6 +125,7 @@ void depthwise(NodeLowering& n, const ByteConvolution& c) {
                                    .low = r.range.min + offset,
                                    .high = r.range.max + offset};
   const TensorId x = n.nc4hw4(0), numbers = channels(n, c, false), y = n.make_nc4hw4();
+  n.loops(loop_turns(w.kernel[1], loop_turns(w.kernel[2])));
   n.step(KernelId::int8_depthwise,
          Int8DepthwiseConstants{.KH = w.kernel[1], .KW = w.kernel[2], .SH = w.stride[1], .SW = w.stride[2]}, params,
          {x, weights, numbers, y}, {groups_of(w.out[2], 16), groups_of(w.out[1], 8), static_cast<uint32_t>(c.N * C4)},
@@ -164,6 +166,7 @@ void on_rows(NodeLowering& n, const ByteConvolution& c, bool transposed) {
                                    .high = r.range.max};
   const TensorId weights = packed ? row_weights(n) : n.dense(1);
   const TensorId x = n.dense(0), numbers = channels(n, c, transposed), b = bias ? n.dense(2) : numbers;
+  n.loops(dense_window_turns(w, c.C / c.group));
   n.step(KernelId::int8_conv_dense,
          Int8ConvDenseConstants{
              .K = {w.kernel[0], w.kernel[1], w.kernel[2]}, .TRANSPOSED = transposed, .PACKED = packed, .BIAS = bias},
@@ -176,7 +179,6 @@ Status lower_quantized_conv(NodeLowering& n) {
   PINNACE_ASSIGN(const Window window, check_convolution(n.view(), 2));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
-  note_loops(n, window);
   const ByteConvolution c{window,
                           n.in(0).shape[0].size,
                           n.in(0).shape[1].size,
@@ -200,7 +202,6 @@ Status lower_quantized_conv_transpose(NodeLowering& n) {
   PINNACE_ASSIGN(const Window window, check_conv_transpose(n.view()));
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   if (!positions_fit(window)) return n.refuse(Rule::kAttribute, "strides or dilations of a billion");
-  note_loops(n, window);
   on_rows(n,
           {window, n.in(0).shape[0].size, n.in(0).shape[1].size, n.out().shape[1].size, n.view().attr_int("group"),
            Requantize(n.in(0), n.in(1), n.out(), activation)},

@@ -123,6 +123,7 @@ bool lower_winograd(NodeLowering& n, const Convolution& c) {
     std::fill(to.begin(), to.end(), 0.0f);
     return Status();
   });
+  n.loops(loop_turns(t.C4));
   n.step(product, ConvPointwiseConstants{},
          ConvPointwiseParams{.pixels = t.count, .C4 = t.C4, .M4 = t.M4, .weights_step = t.M4 * t.C4 * 4},
          {v, u, zeros, v, m}, {groups_of(t.count, 64), groups_of(t.M4, 8), static_cast<uint32_t>(t.positions)},

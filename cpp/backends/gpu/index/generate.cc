@@ -7,7 +7,7 @@ namespace {
 
 /// 0, 1, 2, … as int32, each shifted by `start`.
 TensorId counting(NodeLowering& n, std::string_view what, int64_t count, int64_t start = 0) {
-  return n.wide_weights(str_cat(what, " ", count, " from ", start), count, [start](std::span<float> to) {
+  return n.size_table(str_cat(what, " ", count, " from ", start), count, [start](std::span<float> to) {
     for (size_t i = 0; i < to.size(); ++i)
       to[i] = std::bit_cast<float>(static_cast<int32_t>(start) + static_cast<int32_t>(i));
     return Status();

@@ -32,11 +32,11 @@ TensorId place_step(NodeLowering& n, TensorId index, const Six& space, const Six
 
 TensorId table(NodeLowering& n, const std::string& what, std::vector<int32_t> places) {
   const auto count = static_cast<int64_t>(places.size());
-  return n.wide_weights(str_cat(what, " ", count, " ", to_string(n.in(0)), " ", to_string(n.out())),
-                        std::max<int64_t>(1, count), [places = std::move(places)](std::span<float> to) {
-                          for (size_t i = 0; i < places.size(); ++i) to[i] = std::bit_cast<float>(places[i]);
-                          return Status();
-                        });
+  return n.size_table(str_cat(what, " ", count, " ", to_string(n.in(0)), " ", to_string(n.out())),
+                      std::max<int64_t>(1, count), [places = std::move(places)](std::span<float> to) {
+                        for (size_t i = 0; i < places.size(); ++i) to[i] = std::bit_cast<float>(places[i]);
+                        return Status();
+                      });
 }
 
 void gather_step(NodeLowering& n, DType type, TensorId x, TensorId index, TensorId y, int64_t count, int64_t indices,

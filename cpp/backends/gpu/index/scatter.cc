@@ -11,7 +11,7 @@ namespace pinnace::gpu {
 namespace {
 
 /// Updates of one column that one dispatch goes through, one after the other: a millisecond at 30 ns each. Software
-/// Vulkan ends any loop after 65,535 turns.
+/// Vulkan ends loops after 65,535 turns.
 constexpr int64_t kDispatchUpdates = int64_t{1} << 15;
 /// 128 such dispatches; each goes through all of a column's updates once per owner.
 constexpr int64_t kMostUpdates = int64_t{1} << 22;
@@ -88,6 +88,7 @@ Status scatter(NodeLowering& n, TensorId places, const Columns& l, Join join) {
     const auto combine = static_cast<int32_t>(join);
     const SpecValues constants = floats ? SpecValues(ScatterConstants{.JOIN = combine, .SLICES = l.slices})
                                         : ScatterInt32Constants{.JOIN = combine, .SLICES = l.slices, .HELD = held};
+    n.loops(loop_turns(last - first));
     // Few columns leave most of the device idle: their updates count as if all of it worked.
     n.step(floats ? KernelId::scatter : KernelId::scatter_int32, constants, params, std::move(bindings),
            line_groups(columns * owners, 64),

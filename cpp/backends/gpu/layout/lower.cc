@@ -50,8 +50,9 @@ TensorId Lowering::dense(ValueId id) {
   if (v.constant) {
     const TensorType type = *v.type;
     const void* data = v.data;
-    v.dense = add_weight({str_cat("value ", id, v.contents, " rows"), std::max<size_t>(1, elements), f16_ && floats,
-                          [type, data](std::span<float> to) { return as_stored(type, data, to); }});
+    v.dense =
+        add_weight({str_cat("value ", id, v.contents, " rows"), std::max<size_t>(1, elements), f16_ && floats,
+                    [type, data](std::span<float> to) { return as_stored(type, data, to); }, !v.contents.empty()});
     return v.dense;
   }
   assert(v.nc4hw4 != kNoTensor);
@@ -108,7 +109,8 @@ TensorId Lowering::nc4hw4(ValueId id) {
                             dense[i];
                       }
                       return {};
-                    }});
+                    },
+                    !v.contents.empty()});
     return v.nc4hw4;
   }
   assert(v.dense != kNoTensor);

@@ -29,7 +29,6 @@ Zeros zeros_of(NodeLowering& n, int input, int64_t lines, int64_t outer, int64_t
 Status lower_mat_mul_integer(NodeLowering& n) {
   Product p;
   PINNACE_TRY(mat_mul_product(n, p));
-  n.loops(p.K);
   const Zeros za = zeros_of(n, 2, p.M, p.a_outer, p.a_inner, p.K);
   const Zeros zb = zeros_of(n, 3, p.N, p.b_outer, p.b_inner, p.K);
   const bool packed = n.constant(1) && p.b_outer == 0 && p.b_inner == 0 && p.K > 0;
@@ -57,6 +56,7 @@ Status lower_mat_mul_integer(NodeLowering& n) {
                                .zb_inner = zb.inner,
                                .za_rows = za.lines,
                                .flip = flip};
+  n.loops(loop_turns(p.K));
   n.step(KernelId::gemm_int32, GemmInt32Constants{.PACKED = packed, .ZEROS = (za.given ? 1 : 0) + (zb.given ? 2 : 0)},
          params, {a, b, a_zero, b_zero, n.make_dense()},
          {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(batch)},

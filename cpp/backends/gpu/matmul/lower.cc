@@ -52,7 +52,6 @@ GemmParams gemm_params(const Product& p, const Epilogue& e) {
 }
 
 Status multiply(NodeLowering& n, const Product& p, const Activation& activation) {
-  n.loops(p.K);
   const Epilogue e = in_epilogue(activation) ? epilogue_of(activation) : Epilogue();
   const bool columns = n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
   const int64_t batch = p.outer * p.inner;
@@ -70,6 +69,7 @@ Status multiply(NodeLowering& n, const Product& p, const Activation& activation)
   const auto [rows, across] = product_tile(kernel);
   std::array<uint32_t, 3> groups = {groups_of(p.N, across), groups_of(p.M, rows), static_cast<uint32_t>(batch)};
   if (split) std::swap(groups[0], groups[1]);
+  n.loops(loop_turns(split ? (p.K + 7) / 8 : p.K));
   n.step(kernel, GemmConstants{.ACT = static_cast<int32_t>(e.function), .BIAS = p.bias ? 1 : 0}, gemm_params(p, e),
          {a, b, c, y}, groups, static_cast<double>(batch * p.M * p.N) * static_cast<double>(p.K));
   if (!in_epilogue(activation)) apply_after(n, activation, false);

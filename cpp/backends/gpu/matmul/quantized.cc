@@ -11,7 +11,6 @@ Status multiply(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
   PINNACE_ASSIGN(const Activation activation, parse_activation(n.view()));
   Product p;
   PINNACE_TRY(describe(n, p));
-  n.loops(p.K);
   const Requantize r(n.in(0), n.in(1), n.out(), activation);
   const bool packed = n.constant(1) && p.b_outer == 0 && p.b_inner == 0;
   const int32_t flip = packed ? byte_offset(n.in(1).dtype) : 0;
@@ -46,6 +45,7 @@ Status multiply(NodeLowering& n, Status (*describe)(NodeLowering&, Product&)) {
                               .y_zero = r.y_zero,
                               .low = r.range.min,
                               .high = r.range.max};
+  n.loops(loop_turns(p.K));
   n.step(KernelId::int8_gemm, Int8GemmConstants{.PACKED = packed, .BIAS = p.bias ? 1 : 0}, params,
          {a, b, c, numbers, y}, {groups_of(p.N, 64), groups_of(p.M, 16), static_cast<uint32_t>(batch)},
          static_cast<double>(batch * p.M * p.N) * static_cast<double>(p.K));

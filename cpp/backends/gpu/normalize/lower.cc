@@ -19,7 +19,7 @@ struct Normalization {
 
 void normalize_step(NodeLowering& n, const Normalization& s, TensorId x, TensorId w, TensorId b, bool scale, bool bias,
                     TensorId y) {
-  n.loops(s.size / 16);  // a workgroup has more lanes
+  n.loops(3 * (shared_turns(s.size) + kTreeTurns));
   n.step(KernelId::normalize, NormalizeConstants{.RMS = s.rms, .SCALE = scale ? 1 : 0, .BIAS = bias ? 1 : 0},
          NormalizeParams{.rows = s.rows,
                          .size = s.size,
@@ -139,8 +139,8 @@ Status lower_lrn(NodeLowering& n) {
   const int64_t size = n.view().attr_int("size"), before = (size - 1) / 2;
   const AxisView v = view_axis(n.in(0).shape, 1);
   const int64_t count = n.in(0).elements(), most = v.size;  // a window beyond all channels has no more in it
-  n.loops(std::min(size, most));
   const TensorId x = n.dense(0), y = n.make_dense();
+  n.loops(loop_turns(std::min(size, most)));
   n.step(KernelId::lrn,
          LrnParams{.count = count,
                    .channels = v.size,
@@ -159,8 +159,8 @@ Status lower_lp_normalization(NodeLowering& n) {
   PINNACE_TRY(n.require_float(0));
   PINNACE_ASSIGN(const int axis, n.view().axis(n.view().attr_int("axis"), n.in(0).rank()));
   const AxisView v = view_axis(n.in(0).shape, axis);
-  n.loops(v.size / 32);  // a workgroup has more lanes
   const TensorId x = n.dense(0), norms = n.make_scratch(v.outer * v.inner);
+  n.loops(shared_turns(v.size) + kTreeTurns);
   n.step(KernelId::reduce, ReduceConstants{.KIND = n.view().attr_int("p") == 1 ? 5 : 7},
          ReduceParams{.rows = v.outer * v.inner,
                       .size = v.size,

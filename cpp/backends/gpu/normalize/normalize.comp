@@ -1,11 +1,14 @@
 #version 450
 // y = (x - mean) / sqrt(var + epsilon) * scale + bias of rows of `size` elements; one workgroup per row.
 // RMS 1: mean is 0. SCALE, BIAS 1: scale[j], bias[j] with j = (row % period * size + i) / inner % channels.
-// Two passes over the row: mean, then deviations from it. Shared memory: 64 floats.
+// Two passes over the row: the mean, then the deviations d from it, whose own mean is what rounding has made of the
+// first one: with it var = mean of d^2 - (mean of d)^2 is right also where the mean is large beside the deviations.
+// Shared memory: 64 floats.
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
 #include "params.inc"
 #include "prelude.glsl"
+#include "sum.glsl"
 layout(local_size_x = 64) in;
 NORMALIZE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
@@ -30,19 +33,23 @@ float total(float v) {
 void main() {
   int row = int(linear_group()), t = int(gl_LocalInvocationID.x);
   int size = row < p.rows ? p.size : 0, base = row * p.size;
-  float s = 0.0;
+  Sum sum = no_sum(), squares = no_sum();
   if (RMS == 0) {
-    for (int i = t; i < size; i += 64) s += float(x[base + i]);
+    for (int i = t; i < size; i += 64) add(sum, float(x[base + i]));
   }
-  float mean = total(s) / float(p.size);
-  s = 0.0;
+  float mean = total(result_of(sum)) / float(p.size);
+  sum = no_sum();
   for (int i = t; i < size; i += 64) {
     float d = float(x[base + i]) - mean;
-    s += d * d;
+    if (RMS == 0) add(sum, d);
+    add(squares, d * d);
   }
-  float k = 1.0 / sqrt(total(s) / float(p.size) + p.epsilon);
+  float rest = total(result_of(sum)) / float(p.size);
+  float variance = total(result_of(squares)) / float(p.size) - rest * rest;
+  if (variance < 0.0) variance = 0.0;  // max() may lose NaN
+  float k = 1.0 / sqrt(variance + p.epsilon);
   for (int i = t; i < size; i += 64) {
-    float v = (float(x[base + i]) - mean) * k;
+    float v = ((float(x[base + i]) - mean) - rest) * k;
     int j = (row % p.period * p.size + i) / p.inner % p.channels;
     if (SCALE == 1) v *= float(scale[j]);
     if (BIAS == 1) v += float(bias[j]);

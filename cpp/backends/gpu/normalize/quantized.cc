@@ -25,6 +25,8 @@ Status lower_quantized_lp_normalization(NodeLowering& n) {
   });
   const int64_t slices = v.outer * v.inner;
   const TensorId from = n.dense(0), to = n.make_dense();
+  n.loops(loop_turns(v.size) + (squares ? kDivisionTurns : 0) +
+          shared_turns(v.size, kDivisionTurns + kByteSearchTurns));
   n.step(KernelId::int8_norm, Int8NormConstants{.ROOT = squares},
          Int8SoftmaxParams{.slices = slices, .size = v.size, .inner = v.inner, .offset = byte_offset(x.dtype)},
          {from, numbers, to}, row_groups(slices), static_cast<double>(slices * v.size * 64));

@@ -22,6 +22,7 @@ Status windowed(NodeLowering& n, int kind, double power = 0) {
   if (w.in_size() == 0) return n.refuse(Rule::kAttribute, "an empty image");
   const bool count_pad = kind == 1 && n.view().attr_int("count_include_pad") != 0;
   const TensorId x = n.nc4hw4(0), y = n.make_nc4hw4();
+  n.loops(loop_turns(w.kernel[1], loop_turns(w.kernel[2])));
   n.step(KernelId::pool, PoolConstants{.KIND = kind, .KH = w.kernel[1], .KW = w.kernel[2]},
          PoolParams{.H = w.in[1],
                     .W = w.in[2],
@@ -48,8 +49,8 @@ Status whole(NodeLowering& n, bool mean) {
   PINNACE_TRY(n.require_float(0));
   const ImageShape s = image_shape(n.in(0));
   const int64_t planes = s.N * s.blocks();
-  n.loops(s.pixels / 32);  // a workgroup has more lanes
   const TensorId x = n.nc4hw4(0), y = n.make_nc4hw4();
+  n.loops(shared_turns(s.pixels) + kTreeTurns);
   n.step(KernelId::pool_global, PoolGlobalConstants{.MEAN = mean},
          PoolGlobalParams{.planes = planes, .pixels = s.pixels}, {x, y}, row_groups(planes),
          static_cast<double>(s.vectors() * 4));
@@ -72,8 +73,10 @@ Status adaptive(NodeLowering& n, bool mean) {
     }
   }
   const int64_t planes = s.N * s.blocks();
-  n.loops(std::max(H / std::max<int64_t>(1, OH), W / std::max<int64_t>(1, OW)) + 2);
   const TensorId from = n.nc4hw4(0), to = n.make_nc4hw4();
+  // Where sizes are no multiples, a bin may have a part of a pixel at either end.
+  const auto longest = [](int64_t in, int64_t out) { return in % out == 0 ? in / out : in / out + 2; };
+  n.loops(loop_turns(longest(H, OH), loop_turns(longest(W, OW))));
   n.step(KernelId::pool_adaptive, PoolAdaptiveConstants{.MEAN = mean},
          PoolAdaptiveParams{.H = H, .W = W, .OH = OH, .OW = OW}, {from, to},
          {groups_of(OW, 8), groups_of(OH, 8), static_cast<uint32_t>(planes)},

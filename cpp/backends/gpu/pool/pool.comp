@@ -13,8 +13,9 @@ layout(set = 0, binding = 1) writeonly buffer Y { S4 y[]; };
 // inside the image.
 layout(push_constant) uniform Params { POOL_PARAMS } p;
 
+// What pow makes of NaN is the device's.
 vec4 powers(vec4 v, float power) {
-  return power == 1.0 ? abs(v) : power == 2.0 ? v * v : pow(abs(v), vec4(power));
+  return power == 1.0 ? abs(v) : power == 2.0 ? v * v : mix(pow(abs(v), vec4(power)), v, isnan(v));
 }
 
 void main() {
@@ -24,6 +25,7 @@ void main() {
   int inside = 0, padded = 0;
   for (int ky = 0; ky < KH; ky++) {
     int iy = oy * p.stride_y - p.pad_y + ky * p.dil_y;
+    vec4 line = vec4(0.0);  // the row's sum: long windows would lose digits in one
     for (int kx = 0; kx < KW; kx++) {
       int ix = ox * p.stride_x - p.pad_x + kx * p.dil_x;
       if (iy < p.end_y && ix < p.end_x) padded++;
@@ -31,13 +33,14 @@ void main() {
       inside++;
       vec4 t = vec4(x[(plane * p.H + iy) * p.W + ix]);
       if (KIND == 1) {
-        v += t;
+        line += t;
       } else if (KIND == 2) {
-        v += powers(t, p.power);
+        line += powers(t, p.power);
       } else {
         v = mix(mix(v, t, greaterThan(t, v)), t, isnan(t));
       }
     }
+    if (KIND != 0) v += line;
   }
   if (KIND == 1) v /= float(p.count_pad == 1 ? padded : inside);
   if (KIND == 2) v = p.power == 2.0 ? sqrt(v) : powers(v, 1.0 / p.power);

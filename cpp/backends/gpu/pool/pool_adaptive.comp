@@ -18,10 +18,16 @@ void main() {
   int first_x = ox * p.W / p.OW, end_x = ((ox + 1) * p.W + p.OW - 1) / p.OW;
   vec4 v = vec4(MEAN == 1 ? 0.0 : uintBitsToFloat(0xff800000u));
   for (int iy = first_y; iy < end_y; iy++) {
+    vec4 line = vec4(0.0);  // the row's sum: large bins would lose digits in one
     for (int ix = first_x; ix < end_x; ix++) {
       vec4 t = vec4(x[(plane * p.H + iy) * p.W + ix]);
-      v = MEAN == 1 ? v + t : mix(mix(v, t, greaterThan(t, v)), t, isnan(t));
+      if (MEAN == 1) {
+        line += t;
+      } else {
+        v = mix(mix(v, t, greaterThan(t, v)), t, isnan(t));
+      }
     }
+    if (MEAN == 1) v += line;
   }
   if (MEAN == 1) v /= float((end_y - first_y) * (end_x - first_x));
   y[(plane * p.OH + oy) * p.OW + ox] = S4(v);

@@ -5,6 +5,8 @@
 #include "params.glsl"
 #include "params.inc"
 #include "prelude.glsl"
+#define SUMMAND vec4
+#include "sum.glsl"
 layout(local_size_x = 64) in;
 POOL_GLOBAL_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S4 x[]; };
@@ -18,11 +20,19 @@ vec4 both(vec4 a, vec4 b) {
 
 void main() {
   int plane = int(linear_group()), t = int(gl_LocalInvocationID.x);
-  vec4 v = vec4(MEAN == 1 ? 0.0 : uintBitsToFloat(0xff800000u));
+  vec4 v = vec4(uintBitsToFloat(0xff800000u));
+  Sum sum = no_sum();
   if (plane < p.planes) {
-    for (int i = t; i < p.pixels; i += 64) v = both(v, vec4(x[plane * p.pixels + i]));
+    for (int i = t; i < p.pixels; i += 64) {
+      vec4 e = vec4(x[plane * p.pixels + i]);
+      if (MEAN == 1) {
+        add(sum, e);
+      } else {
+        v = both(v, e);
+      }
+    }
   }
-  part[t] = v;
+  part[t] = MEAN == 1 ? result_of(sum) : v;
   for (int half_count = 32; half_count > 0; half_count /= 2) {
     barrier();
     if (t < half_count) part[t] = both(part[t], part[t + half_count]);

@@ -59,32 +59,32 @@ Status pool(NodeLowering& n, Pool kind, const std::array<int64_t, 2>& dilation, 
   const int64_t planes = s.N * s.blocks();
   if (OH > 65535 * 8 || OW > 65535 * 8) return n.refuse(Rule::kBytes, to_string(n.in(0)));
   if (taps > 1 << 20) return n.refuse(Rule::kAttribute, "a window of a million elements");
-  n.loops(taps);
   const std::vector<int64_t> by_row = rows.divisors(), by_column = columns.divisors();
   const auto divisors = static_cast<int64_t>(by_row.size() * by_column.size());
   if (mean && divisors > kMostDivisors) return n.refuse(Rule::kAttribute, str_cat(divisors, " divisors"));
   const TensorType x = n.in(0), y = n.out();
-  const TensorId lists = n.wide_weights(
-      str_cat("pool of ", H, " ", W, " to ", OH, " ", OW), (OH + OW) * 3 + (mean ? divisors * 255 : 0),
-      [=](std::span<float> to) -> Status {
-        size_t at = 0;
-        const auto put = [&](int64_t value) { to[at++] = std::bit_cast<float>(static_cast<int32_t>(value)); };
-        for (const Line* line : {&rows, &columns}) {
-          const std::vector<int64_t>& known = line == &rows ? by_row : by_column;
-          for (const Line::Place& p : line->places) {
-            put(p.first);
-            put(p.end);
-            put(std::find(known.begin(), known.end(), p.divisor) - known.begin());
-          }
-        }
-        if (!mean) return {};
-        for (int64_t r : by_row) {
-          for (int64_t c : by_column) {
-            for (int32_t k = 1; k < 256; ++k) put(threshold(x, y, taps, r * c, k));
-          }
-        }
-        return {};
-      });
+  const TensorId lists = n.size_table(str_cat("pool of ", H, " ", W, " to ", OH, " ", OW),
+                                      (OH + OW) * 3 + (mean ? divisors * 255 : 0), [=](std::span<float> to) -> Status {
+                                        size_t at = 0;
+                                        const auto put = [&](int64_t value) {
+                                          to[at++] = std::bit_cast<float>(static_cast<int32_t>(value));
+                                        };
+                                        for (const Line* line : {&rows, &columns}) {
+                                          const std::vector<int64_t>& known = line == &rows ? by_row : by_column;
+                                          for (const Line::Place& p : line->places) {
+                                            put(p.first);
+                                            put(p.end);
+                                            put(std::find(known.begin(), known.end(), p.divisor) - known.begin());
+                                          }
+                                        }
+                                        if (!mean) return {};
+                                        for (int64_t r : by_row) {
+                                          for (int64_t c : by_column) {
+                                            for (int32_t k = 1; k < 256; ++k) put(threshold(x, y, taps, r * c, k));
+                                          }
+                                        }
+                                        return {};
+                                      });
   const int32_t zero = n.in(0).quantization->zero_points[0] + byte_offset(n.in(0).dtype);
   const TensorId from = n.nc4hw4(0), to = n.make_nc4hw4();
   const Int8PoolParams params{.H = H,
@@ -97,6 +97,13 @@ Status pool(NodeLowering& n, Pool kind, const std::array<int64_t, 2>& dilation, 
                               .x_zero = zero};
   const std::array<uint32_t, 3> groups = {groups_of(OW, 8), groups_of(OH, 8), static_cast<uint32_t>(planes)};
   const double work = static_cast<double>(planes * OH * OW) * static_cast<double>(taps);
+  const auto longest = [](const Line& line, int64_t step) {
+    int64_t most = 0;
+    for (const Line::Place& p : line.places) most = std::max(most, (p.end - p.first + step - 1) / step);
+    return most;
+  };
+  const int64_t window = loop_turns(longest(rows, dilation[0]), loop_turns(longest(columns, dilation[1])));
+  n.loops(window + (kind == Pool::kNorm ? loop_turns(4, kByteSearchTurns) : kByteSearchTurns));
   if (kind == Pool::kNorm) {
     n.step(KernelId::int8_pool_norm, params, {from, lists, to, numbers}, groups, 64 * work);
   } else {

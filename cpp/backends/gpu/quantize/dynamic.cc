@@ -19,6 +19,7 @@ Status lower_dynamic_quantize_linear(NodeLowering& n) {
     n.step(KernelId::dynamic_quantize, DynamicQuantizeConstants{.STAGE = which},
            DynamicQuantizeParams{.count = count, .parts = groups}, {x, parts, y, scale, zero}, grid, work);
   };
+  n.loops((count + groups * 64 - 1) / (groups * 64) + 1 + kTreeTurns);
   stage(0, row_groups(groups), static_cast<double>(count));
   stage(1, row_groups(1), 64);
   if (count > 0) stage(2, line_groups(count, 64), static_cast<double>(count * 8));

@@ -9,6 +9,9 @@ namespace pinnace::gpu {
 /// Of so many summands of 33 bits every sum has at most 53.
 inline constexpr int64_t kMostSummands = int64_t{1} << 20;
 
+/// Loop turns of a division, or of a square root, of 64-bit floats by integers (shaders/double.glsl).
+inline constexpr int64_t kDivisionTurns = loop_turns(56);
+
 /// Binary digits that products may have before or behind the point: of 64-bit floats less than all.
 inline constexpr double kMostDigits = 990;
 

@@ -125,7 +125,7 @@ Result<TensorId> lengths_of(NodeLowering& n, const Recurrent& r) {
     }
   }
   // The sizes of x may vary: the lengths without an operand are those of this x.
-  return n.wide_weights(str_cat("lengths ", r.B.size, " ", r.T.size), r.B.size, [lengths](std::span<float> to) {
+  return n.size_table(str_cat("lengths ", r.B.size, " ", r.T.size), r.B.size, [lengths](std::span<float> to) {
     for (size_t k = 0; k < lengths.size(); ++k) to[k] = std::bit_cast<float>(static_cast<int32_t>(lengths[k]));
     return Status();
   });
@@ -151,6 +151,7 @@ Status lower_cell(NodeLowering& n, const Cell& cell) {
   const TensorId h0 = given(5) ? n.dense(5) : lengths, c0 = given(6) ? n.dense(6) : lengths;
   const TensorId gates = n.make_scratch(std::max<int64_t>(1, T * B * D * G));
   if (T > 0) {
+    n.loops(loop_turns(I));
     n.step(KernelId::gemm_packed, GemmConstants{.BIAS = 1},
            GemmParams{.M = T * B,
                       .N = D * G,
@@ -169,7 +170,6 @@ Status lower_cell(NodeLowering& n, const Cell& cell) {
   }
   std::vector<TensorId> y;
   for (int o = 0; o < n.view().output_count(); ++o) y.push_back(n.make_dense(o));
-  n.loops(std::max(I, H));
   const int64_t step_work = std::max<int64_t>(1, G * H);
   // Of a step, 11 for one hidden unit: an invocation's units, their gates, four elements of the state at a time.
   const int64_t step_turns = 16 + 2 * cell.gates * (H / 4 + 1) * ((H + 255) / 256);
@@ -210,6 +210,8 @@ Status lower_cell(NodeLowering& n, const Cell& cell) {
                                    .b1 = a[1].beta,
                                    .a2 = a[2].alpha,
                                    .b2 = a[2].beta};
+      // Beside the steps, the state of up to 8 units per invocation is loaded and stored.
+      n.loops(2 * loop_turns(8) + loop_turns(steps, step_turns));
       n.step(
           KernelId::recurrent,
           RecurrentConstants{.KIND = cell.kind,

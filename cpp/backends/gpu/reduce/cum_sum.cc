@@ -15,7 +15,7 @@ Status lower_cum_sum(NodeLowering& n) {
   const CumSumParams params{.slices = slices, .size = v.size, .inner = v.inner};
   const TensorId x = n.dense(0), y = n.make_dense();
   const auto work = static_cast<double>(slices * v.size * 8);
-  n.loops(v.size / 4);
+  n.loops(shared_turns(v.size, kTreeTurns));
   if (is_device_float(n.in(0).dtype)) {
     n.step(KernelId::cum_sum, CumSumConstants{.EXCLUSIVE = exclusive, .REVERSE = reverse}, params, {x, y},
            row_groups(slices), work);

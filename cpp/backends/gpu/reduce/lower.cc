@@ -31,7 +31,8 @@ Status reduce(NodeLowering& n, int kind) {
   if (words && r.size == 0 && (kind == 2 || kind == 3)) return n.refuse(Rule::kAttribute, "a row without elements");
   const TensorId from = n.dense(0), y = n.make_dense();
   const auto work = static_cast<double>(r.rows * r.size);
-  n.loops(r.size / 32);  // a workgroup has more lanes
+  // The logarithm of a sum of exponentials looks for the largest first.
+  n.loops((kind == 9 ? 2 : 1) * (shared_turns(r.size) + kTreeTurns));
   if (!words) {
     n.step(KernelId::reduce, ReduceConstants{.KIND = kind}, r.params, {from, y}, row_groups(r.rows), work);
     return {};

@@ -32,7 +32,6 @@ Status describe_row(NodeLowering& n, Reduction& r) {
   PINNACE_TRY(check_scales(n));
   if (r.size == 0) return n.refuse(Rule::kAttribute, "a row without elements");
   if (r.size > kMostSummands) return n.refuse(Rule::kAttribute, str_cat(r.size, " summands"));
-  n.loops(r.size);
   return {};
 }
 
@@ -44,7 +43,7 @@ Status exact_sums(NodeLowering& n, double (*summand)(double),
   PINNACE_TRY(describe_row(n, r));
   const TensorType x = n.in(0), y = n.out();
   const auto size = static_cast<double>(r.size);
-  const TensorId numbers = n.wide_weights(str_cat("sums of ", r.size), 512 * 2, [=](std::span<float> to) {
+  const TensorId numbers = n.size_table(str_cat("sums of ", r.size), 512 * 2, [=](std::span<float> to) {
     for (int64_t i = 0; i < 256; ++i) put(to, static_cast<size_t>(i), summand(real_of(x, i)));
     const auto stored = [&](double sum) { return static_cast<float>(made(sum, size)); };
     put_thresholds(to, 256, y, stored, below ? 0 : -1e300);
@@ -54,6 +53,7 @@ Status exact_sums(NodeLowering& n, double (*summand)(double),
     return Status();
   });
   const TensorId from = n.dense(0), to = n.make_dense();
+  n.loops(shared_turns(r.size) + kTreeTurns + kByteSearchTurns);
   n.step(KernelId::int8_reduce, int8_params(r, x.dtype), {from, to, numbers}, row_groups(r.rows),
          static_cast<double>(r.rows * r.size));
   return {};
@@ -64,6 +64,7 @@ enum Ordered : int32_t { kOrderedSum, kOrderedProduct, kOrderedExponents };
 
 void ordered_step(NodeLowering& n, Ordered kind, Reduction& r, TensorId numbers) {
   const TensorId from = n.dense(0), to = n.make_dense();
+  n.loops((kind == kOrderedExponents ? 2 : 1) * loop_turns(r.size) + kByteSearchTurns);
   n.step(KernelId::int8_reduce_ordered, Int8ReduceConstants{.KIND = kind}, int8_params(r, n.in(0).dtype),
          {from, to, numbers}, line_groups(r.rows, 64), 64 * static_cast<double>(r.rows * r.size));
 }
@@ -90,6 +91,7 @@ Status extreme(NodeLowering& n, int kind) {
   const bool same = keeps_bytes(n.in(0), n.out());
   const TensorId x = n.dense(0);
   const TensorId found = same ? n.make_dense() : n.make_scratch(r.rows, n.in(0).dtype);
+  n.loops(shared_turns(r.size) + kTreeTurns);
   n.step(KernelId::reduce_int32, ReduceInt32Constants{.KIND = kind, .HELD = held_as(n.in(0).dtype)}, r.params,
          {x, found, found}, row_groups(r.rows), static_cast<double>(r.rows * r.size));
   if (!same) rescale_rows(n, found, n.in(0), r.rows, n.make_dense());
@@ -145,7 +147,7 @@ Status lower_quantized_reduce_log_sum_exp(NodeLowering& n) {
   PINNACE_TRY(check_exponents(n));
   const TensorType x = n.in(0), y = n.out();
   const auto size = static_cast<double>(r.size);
-  const TensorId numbers = n.wide_weights(str_cat("exponents of ", r.size), 256 * 511 * 2, [=](std::span<float> to) {
+  const TensorId numbers = n.size_table(str_cat("exponents of ", r.size), 256 * 511 * 2, [=](std::span<float> to) {
     put_exponents(to, x);
     for (int64_t m = 0; m < 256; ++m) {
       const double largest = real_of(x, m);

@@ -6,6 +6,7 @@
 #include "params.glsl"
 #include "params.inc"
 #include "prelude.glsl"
+#include "sum.glsl"
 layout(local_size_x = 64) in;
 REDUCE_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
@@ -60,15 +61,20 @@ void main() {
     m = across(m, true);
     if (isinf(m)) m = 0.0;  // infinity - infinity would be NaN
   }
-  float v = KIND == 2 ? -infinity : KIND == 3 ? infinity : KIND == 4 ? 1.0 : 0.0;
+  float v = KIND == 2 ? -infinity : KIND == 3 ? infinity : 1.0;
+  Sum sum = no_sum();
   for (int i = t; i < size; i += 64) {
     float e = float(x[place(base, i)]);
     if (KIND == 5) e = abs(e);
     if (KIND == 6 || KIND == 7) e *= e;
     if (KIND == 9) e = exp(e - m);
-    v = both(v, e);
+    if (KIND >= 2 && KIND <= 4) {
+      v = both(v, e);
+    } else {
+      add(sum, e);
+    }
   }
-  v = across(v, false);
+  v = across(KIND >= 2 && KIND <= 4 ? v : result_of(sum), false);
   if (t == 0 && row < p.rows) {
     if (KIND == 1) v /= float(p.size);
     if (KIND == 7) v = sqrt(v);

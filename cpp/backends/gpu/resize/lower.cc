@@ -72,25 +72,25 @@ Status lower_resize(NodeLowering& n) {
   PINNACE_TRY(n.require_float(0));
   ImageResize r;
   PINNACE_TRY(describe_resize(n, r));
-  n.loops(std::max(r.taps[0].count, r.taps[1].count));
   // It also comes to lie in the lanes beyond C, which hold finite numbers.
   const float outside = n.view().attr_float("extrapolation_value");
   if (!(std::fabs(outside) <= 65504)) return n.refuse(Rule::kAttribute, str_cat("extrapolation_value ", outside));
   const Shape &in = n.in(0).shape, &out = n.out().shape;
   const std::array<ResizeTapList, 2> taps = r.taps;
   const auto count = static_cast<int64_t>(taps[0].all.size() + taps[1].all.size()) * 2;
-  const TensorId table = n.wide_weights(str_cat("taps of ", to_string(n.in(0)), " to ", to_string(n.out())), count,
-                                        [taps](std::span<float> to) {
-                                          size_t at = 0;
-                                          for (const ResizeTapList& list : taps) {
-                                            for (const ResizeTap& tap : list.all) {
-                                              to[at++] = std::bit_cast<float>(tap.index);
-                                              to[at++] = static_cast<float>(tap.weight);
-                                            }
+  const TensorId table = n.size_table(str_cat("taps of ", to_string(n.in(0)), " to ", to_string(n.out())), count,
+                                      [taps](std::span<float> to) {
+                                        size_t at = 0;
+                                        for (const ResizeTapList& list : taps) {
+                                          for (const ResizeTap& tap : list.all) {
+                                            to[at++] = std::bit_cast<float>(tap.index);
+                                            to[at++] = static_cast<float>(tap.weight);
                                           }
-                                          return Status();
-                                        });
+                                        }
+                                        return Status();
+                                      });
   const TensorId x = n.nc4hw4(0), y = n.make_nc4hw4();
+  n.loops(loop_turns(taps[0].count, loop_turns(taps[1].count)));
   n.step(KernelId::resize, ResizeConstants{.TAPS_Y = taps[0].count, .TAPS_X = taps[1].count},
          ResizeParams{.H = in[2].size,
                       .W = in[3].size,

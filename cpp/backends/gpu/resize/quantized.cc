@@ -33,7 +33,7 @@ Status lower_quantized_resize(NodeLowering& n) {
   const size_t count = taps[0].all.size() + taps[1].all.size();
   const std::string sizes = str_cat(" of ", to_string(x), " to ", to_string(y));
   const TensorId numbers =
-      n.wide_weights(str_cat("numbers", sizes), static_cast<int64_t>(512 + count) * 2, [=](std::span<float> to) {
+      n.size_table(str_cat("numbers", sizes), static_cast<int64_t>(512 + count) * 2, [=](std::span<float> to) {
         for (int64_t i = 0; i < 256; ++i) put(to, static_cast<size_t>(i), real_of(x, i));
         put_thresholds(to, 256, y, [](double value) { return static_cast<float>(value); });
         put(to, 511, 0.0);
@@ -43,15 +43,15 @@ Status lower_quantized_resize(NodeLowering& n) {
         }
         return Status();
       });
-  const TensorId places =
-      n.wide_weights(str_cat("places", sizes), static_cast<int64_t>(count), [=](std::span<float> to) {
-        size_t at = 0;
-        for (const ResizeTapList& list : taps) {
-          for (const ResizeTap& tap : list.all) to[at++] = std::bit_cast<float>(tap.index);
-        }
-        return Status();
-      });
+  const TensorId places = n.size_table(str_cat("places", sizes), static_cast<int64_t>(count), [=](std::span<float> to) {
+    size_t at = 0;
+    for (const ResizeTapList& list : taps) {
+      for (const ResizeTap& tap : list.all) to[at++] = std::bit_cast<float>(tap.index);
+    }
+    return Status();
+  });
   const TensorId from = n.nc4hw4(0), to = n.make_nc4hw4();
+  n.loops(loop_turns(4, loop_turns(taps[1].count, loop_turns(taps[0].count)) + kByteSearchTurns));
   n.step(KernelId::int8_resize, Int8ResizeConstants{.TAPS_Y = taps[0].count, .TAPS_X = taps[1].count},
          Int8ResizeParams{.H = in[2].size, .W = in[3].size, .OH = out[2].size, .OW = out[3].size},
          {from, numbers, places, to},

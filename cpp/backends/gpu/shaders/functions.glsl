@@ -56,6 +56,7 @@ T power(T x, T y) {
   // What the device's logarithm makes of 0 and infinity is its own.
   r = SELECT(LE(size, zero), SELECT(LT(y, zero), infinity, zero), r);
   r = SELECT(GE(size, infinity), SELECT(LT(y, zero), zero, infinity), r);
+  r = SELECT(LE(abs(size - one), zero), one, r);  // also to an infinite power
   T odd = y - T(2.0) * floor(y * T(0.5));
   // Of infinity and 0 there are roots of -x too.
   T root = SELECT(GE(size, infinity), r, SELECT(LE(size, zero), r, nan));

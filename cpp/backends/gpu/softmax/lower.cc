@@ -12,7 +12,7 @@ Status softmax(NodeLowering& n, bool logarithm) {
   const AxisView v = view_axis(n.in(0).shape, axis);
   const TensorId x = n.dense(0), y = n.make_dense();
   const int64_t slices = v.outer * v.inner;
-  n.loops(v.size / 16);  // a workgroup has more lanes
+  n.loops(3 * shared_turns(v.size) + 2 * kTreeTurns);
   n.step(KernelId::softmax, SoftmaxConstants{.LOG = logarithm},
          SoftmaxParams{.slices = slices, .size = v.size, .inner = v.inner}, {x, y}, row_groups(slices),
          static_cast<double>(slices * v.size * 8));

@@ -30,10 +30,15 @@ Status exponent_lanes(NodeLowering& n, KernelId kernel, int64_t count,
     return Status();
   });
   const int64_t slices = v.outer * v.inner;
-  n.loops(v.size);
   const TensorId from = n.dense(0), to = n.make_dense();
   std::vector<TensorId> bindings = {from, numbers, to};
-  if (kernel == KernelId::int8_log_softmax) bindings.push_back(n.error_record());
+  const bool logarithm = kernel == KernelId::int8_log_softmax;
+  if (logarithm) bindings.push_back(n.error_record());
+  // The largest by all invocations, the sum by one, its logarithm, then two searches or a division and a search each.
+  // Mesa makes one more loop of a selection before the two searches.
+  const int64_t each = logarithm ? loop_turns(2, kByteSearchTurns) + 1 : kDivisionTurns + kByteSearchTurns;
+  n.loops(shared_turns(v.size) + kTreeTurns + loop_turns(v.size) + (logarithm ? loop_turns(8) + loop_turns(2) : 0) +
+          shared_turns(v.size, each));
   n.step(kernel, Int8SoftmaxParams{.slices = slices, .size = v.size, .inner = v.inner, .offset = byte_offset(x.dtype)},
          std::move(bindings), row_groups(slices), static_cast<double>(slices * v.size * 64));
   return {};

@@ -5,6 +5,7 @@
 #include "params.glsl"
 #include "params.inc"
 #include "prelude.glsl"
+#include "sum.glsl"
 layout(local_size_x = 64) in;
 SOFTMAX_CONSTANTS
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
@@ -39,12 +40,12 @@ void main() {
     m = isnan(m) || m > v ? m : v;
   }
   m = across(m, true);
-  float s = 0.0;
-  for (int i = t; i < size; i += 64) s += exp(float(x[base + i * p.inner]) - m);
-  s = across(s, false);
-  float shift = m + log(s);
+  Sum sum = no_sum();
+  for (int i = t; i < size; i += 64) add(sum, exp(float(x[base + i * p.inner]) - m));
+  float s = across(result_of(sum), false), logarithm = log(s);
   for (int i = t; i < size; i += 64) {
     float v = float(x[base + i * p.inner]);
-    y[base + i * p.inner] = S(LOG == 1 ? v - shift : exp(v - m) / s);
+    // m + log(s) would lose the logarithm's digits where m is large.
+    y[base + i * p.inner] = S(LOG == 1 ? (v - m) - logarithm : exp(v - m) / s);
   }
 }

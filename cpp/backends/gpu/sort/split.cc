@@ -13,6 +13,16 @@ void split_top_k(Splitter& c) {
   split_slices(c, {PINNACE_FIELD(P, slices), PINNACE_FIELD(P, size), PINNACE_FIELD(P, inner)},
                {run(params.size * slice * bytes), values ? run(made * bytes) : kUnread, run(made * 4)},
                {params.size, params.k, params.k});
+  if (params.first == 0 && params.last == params.k) return;
+  // Several dispatches write one tensor, and each reads the last place of the one before: a copy of a part of it would
+  // lack what the others have written.
+  std::erase_if(c.all, [](const Split& split) { return split.copies; });
+  for (Split& split : c.all) {
+    split.take = [take = std::move(split.take)](SubDispatch& part, int64_t first, int64_t count) {
+      take(part, first, count);
+      for (BindingView& view : part.views) view.own = false;
+    };
+  }
 }
 
 }  // namespace pinnace::gpu::splitting

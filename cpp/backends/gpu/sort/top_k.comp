@@ -2,7 +2,8 @@
 // The k first elements of each slice [outer, size, inner] in the order of their values, and their places; one workgroup
 // per slice, which finds one after the other: deterministic, whatever the order of invocations. Of equal elements the
 // lower place comes first, with LAST 1 the higher. SMALLEST 1: ascending. NaN is above all numbers; with NAN_FIRST 1 it
-// comes first also where the smallest is looked for. VALUES 0: places only. Shared memory: 128 integers.
+// comes first also where the smallest is looked for. VALUES 0: places only. A dispatch finds those from p.first on below
+// p.last, after what the dispatches before it have found. Shared memory: 128 integers.
 // -DINT32: integers.
 #extension GL_GOOGLE_include_directive : require
 #include "params.glsl"
@@ -21,7 +22,7 @@ TOP_K_INT32_CONSTANTS
 #endif
 layout(set = 0, binding = 0) readonly buffer X { S x[]; };
 layout(set = 0, binding = 1) writeonly buffer Y { S y[]; };
-layout(set = 0, binding = 2) writeonly buffer I { int places[]; };
+layout(set = 0, binding = 2) buffer I { int places[]; };
 layout(push_constant) uniform Params { TOP_K_PARAMS } p;
 shared int keys[64];
 shared int found[64];
@@ -52,7 +53,11 @@ void main() {
   int base = real ? outer * p.size * p.inner + inner : 0;
   int size = real ? p.size : 0;
   int last_key = 0, last = -1;
-  for (int n = 0; n < p.k; n++) {
+  if (p.first > 0 && real) {
+    last = places[(outer * p.k + p.first - 1) * p.inner + inner];
+    last_key = key_of(N(x[base + last * p.inner]));
+  }
+  for (int n = p.first; n < p.last; n++) {
     int key = 0, at = -1;
     for (int i = t; i < size; i += 64) {
       int own = key_of(N(x[base + i * p.inner]));
