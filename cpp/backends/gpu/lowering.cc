@@ -192,8 +192,11 @@ int32_t NodeLowering::step(KernelId id, SpecValues constants, PushBytes params, 
   const bool f16 = lowering_.f16() && !wide;
   const KernelCode& code = kernel_code(id, f16);
   std::vector<int32_t> spec = std::move(constants).take();
-  if (!verdict_.kernel.empty()) verdict_.kernel += "+";
-  verdict_.kernel += code.name;
+  // One name for the dispatches that a long step is cut into.
+  std::string& names = verdict_.kernel;
+  if (names != code.name && !names.ends_with(str_cat("+", code.name))) {
+    names += str_cat(names.empty() ? "" : "+", code.name);
+  }
   assert(params.bytes().size() == code.push_bytes && bindings.size() == code.bindings &&
          spec.size() == code.spec_constants);
   Step made{{id, f16, std::move(spec)}, params.copy(), std::move(bindings), groups, 0, work};

@@ -298,6 +298,7 @@ def test_sorts_of_long_slices_are_cut_into_dispatches() -> None:
             patch.setenv("PINNACE_GPU_OPTIONS", options)
             (values, places), row = run(text, {"a": x}, target, "top_k")
         assert row.backend == target, row.why
+        assert row.kernel == "top_k_f32"
         order = np.argsort(-x, axis=1, kind="stable")
         np.testing.assert_array_equal(places, order)
         np.testing.assert_array_equal(values, np.take_along_axis(x, order, 1))
