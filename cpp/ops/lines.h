@@ -14,6 +14,9 @@ void load_line(const TensorView& t, int64_t first, int64_t step, int64_t count, 
 /// Integers: `from` holds whole numbers in range.
 void store_line(const TensorView& t, int64_t first, int64_t step, int64_t count, const double* from);
 
+/// Eliminations ask loop_stops() once for so many rows of a matrix, beside once for every column.
+inline constexpr int64_t kRowsBetweenLooks = 64;
+
 /// to[i] = stored integer - zero, modulo 2^32; for i8 and u8.
 void load_centered(const TensorView& t, int64_t first, int64_t step, int64_t count, int32_t zero, uint32_t* to);
 
