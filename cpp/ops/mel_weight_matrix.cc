@@ -61,6 +61,7 @@ Status mel_weight_matrix_reference(const NodeView& node, std::span<const TensorV
   return visit(y.dtype(), [&](auto zero) {
     using T = decltype(zero);
     for (int64_t i = 0; i < bands; ++i) {
+      if (loop_stops()) break;
       const double first = point(i), centre = point(i + 1), last = point(i + 2);
       for (int64_t j = 0; j < bins; ++j) {
         const auto at = static_cast<double>(j);
