@@ -24,26 +24,30 @@ Status det_types(const NodeView& node, std::span<TensorType> outputs) {
   return {};
 }
 
-/// value * 2^exponent, with a magnitude of value in [0.5, 1) unless it is 0 or not finite.
+/// value * 2^exponent: a product that leaves the range of double is scaled.
 struct Determinant {
   double value = 1;
   int64_t exponent = 0;
 
   void multiply(double by) {
-    for (double* part : {&by, &value}) {
-      int exponent_of_part = 0;
-      *part = std::frexp(part == &value ? value * by : by, &exponent_of_part);
-      if (std::isfinite(*part)) exponent += exponent_of_part;
+    if (in_range(value * by)) {
+      value *= by;
+      return;
     }
+    int of_value = 0, of_by = 0;  // what is not finite has any
+    value = std::frexp(value, &of_value) * std::frexp(by, &of_by);
+    if (std::isfinite(value)) exponent += of_value + of_by;
   }
-  /// y, sign and log.
-  void store(double* to) const {
-    to[0] = std::ldexp(value, static_cast<int>(std::clamp<int64_t>(exponent, -3000, 3000))) + 0.0;  // no -0
+  /// y, or y, sign and log.
+  void store(double* to, bool all) const {
+    const double y = std::ldexp(value, static_cast<int>(std::clamp<int64_t>(exponent, -5000, 5000)));
+    to[0] = y + 0.0;  // no -0
+    if (!all) return;
     to[1] = static_cast<double>(int{value > 0} - int{value < 0});
-    const bool in_range = std::abs(exponent) < 1000;
-    to[2] = in_range ? std::log(std::abs(to[0]))
-                     : std::log(std::abs(value)) + static_cast<double>(exponent) * std::numbers::ln2;
+    to[2] = in_range(y) ? std::log(std::abs(y))
+                        : std::log(std::abs(value)) + static_cast<double>(exponent) * std::numbers::ln2;
   }
+  static bool in_range(double x) { return std::abs(x) > 1e-290 && std::abs(x) < 1e290; }
 };
 
 /// Destroys a [size, size].
@@ -82,7 +86,7 @@ Status det_reference(const NodeView& node, std::span<const TensorView> in, std::
                                  for (int64_t i = begin; i < end; ++i) {
                                    load_line(in[0], i * area, 1, area, matrix.data());
                                    double results[3];
-                                   determinant(matrix.data(), size).store(results);
+                                   determinant(matrix.data(), size).store(results, out.size() > 1);
                                    for (size_t o = 0; o < out.size(); ++o) store_line(out[o], i, 1, 1, results + o);
                                  }
                                  return {};
