@@ -42,6 +42,7 @@ Result<Fourier> Fourier::make(int64_t n, std::string_view what) {
     table(0)[k] = std::cos(angle);
     table(1)[k] = -std::sin(angle);
   });
+  if (loop_stops()) return stop_status(what);  // before anybody touches more memory
   if (direct) return Fourier(n, m, std::move(tables));
   each(4 * m, 1, [to = table(2)](int64_t k) { to[k] = 0; });
   each(n, 60, [&](int64_t k) {
@@ -59,7 +60,7 @@ Result<Fourier> Fourier::make(int64_t n, std::string_view what) {
   double *re = table(4), *im = table(5);
   Fourier f(n, m, std::move(tables));
   f.powers(re, im);
-  if (loop_stops()) return stop_status(what);  // before anybody touches more memory
+  if (loop_stops()) return stop_status(what);
   return f;
 }
 
@@ -68,27 +69,31 @@ void Fourier::powers(double* re, double* im) const {
     int64_t bit = m_ / 2;
     for (; j & bit; bit /= 2) j ^= bit;
     j ^= bit;
-    if (i % kBetweenLooks == 1 && loop_stops()) return;
     if (i >= j) continue;
+    if (i % kBetweenLooks == 1 && loop_stops()) return;
     std::swap(re[i], re[j]);
     std::swap(im[i], im[j]);
   }
   for (int64_t half = 1; half < m_; half *= 2) {
     const int64_t step = m_ / (2 * half);
-    const int64_t part = std::min(half, kBetweenLooks);
-    for (int64_t first = 0; first < m_; first += 2 * half) {
-      for (int64_t begin = 0; begin < half; begin += part) {
-        if (first + begin > 0 && (first + begin) % kBetweenLooks == 0 && loop_stops()) return;
-        for (int64_t k = begin; k < begin + part; ++k) {
-          const int64_t a = first + k, b = a + half;
-          double x = re[b], y = im[b];
-          multiply(x, y, table(0)[k * step], table(1)[k * step]);
-          re[b] = re[a] - x;
-          im[b] = im[a] - y;
-          re[a] += x;
-          im[a] += y;
-        }
+    const auto pairs = [&](int64_t first, int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
+        const int64_t a = first + k, b = a + half;
+        double x = re[b], y = im[b];
+        multiply(x, y, table(0)[k * step], table(1)[k * step]);
+        re[b] = re[a] - x;
+        im[b] = im[a] - y;
+        re[a] += x;
+        im[a] += y;
       }
+    };
+    if (half < kBetweenLooks) {
+      if (m_ > kBetweenLooks && loop_stops()) return;
+      for (int64_t first = 0; first < m_; first += 2 * half) pairs(first, 0, half);
+      continue;
+    }
+    for (int64_t first = 0; first < m_; first += 2 * half) {
+      for (int64_t k = 0; k < half && !loop_stops(); k += kBetweenLooks) pairs(first, k, k + kBetweenLooks);
     }
   }
 }
@@ -96,10 +101,11 @@ void Fourier::powers(double* re, double* im) const {
 void Fourier::forward(double* re, double* im, double* work) const {
   if (m_ == n_) return powers(re, im);
   double *u = work, *v = u + m_;
-  each(m_, 4, [&](int64_t k) {
-    u[k] = k < n_ ? re[k] : 0;
-    v[k] = k < n_ ? im[k] : 0;
-    if (k < n_) multiply(u[k], v[k], table(2)[k], table(3)[k]);
+  for (double* part : {u, v}) std::fill(part + n_, part + m_, 0.0);
+  each(n_, 4, [&](int64_t k) {
+    u[k] = re[k];
+    v[k] = im[k];
+    multiply(u[k], v[k], table(2)[k], table(3)[k]);
   });
   powers(u, v);
   each(m_, 4, [&](int64_t k) { multiply(u[k], v[k], table(4)[k], table(5)[k]); });

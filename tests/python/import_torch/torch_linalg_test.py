@@ -215,7 +215,7 @@ def test_wide_and_empty_matrices(shape: tuple[int, ...]) -> None:
             assert_agree(got, want.numpy())
 
 
-# ------------------------------------------------------------------------------- determinants, triangles, what is singular
+# ---------------------------------------------------------------------------- determinants, triangles, what is singular
 
 E = torch.eye(200)
 HARD: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], tuple[Tensor, ...]]] = {
@@ -279,7 +279,7 @@ def test_matrices_at_the_edge(name: str) -> None:
 def test_inverses_of_singular_matrices_are_refused() -> None:
     for function in (linalg.inv, torch.inverse, lambda a: linalg.solve(a, a), lambda a: linalg.cholesky(a - 1)):
         _, program = converted(Function(function), torch.eye(2) + (function is not linalg.inv))
-        with pytest.raises(_core.InvalidArgument, match="matrix 0 of a is (singular|not positive definite)"):
+        with pytest.raises(_core.InvalidArgument, match=r"matrix 0 of a is (singular|not positive definite)"):
             run(program, torch.ones(2, 2))
 
 

@@ -132,7 +132,9 @@ LONG = {
       input %scores : f32[1,60000,2]
       input %deltas : f32[1,60000,4]
       input %anchors : f32[60000,4]
-      %y, %b, %l, %c = detection_postprocessing(%scores, %deltas, %anchors) {max_detections=60000, iou_threshold=2.0}""",
+      %y, %b, %l, %n = detection_postprocessing(%scores, %deltas, %anchors) {
+        max_detections=60000, iou_threshold=2.0
+      }""",
     "generate_proposals": """
       input %scores : f32[1,250,250,1]
       input %deltas : f32[1,250,250,4]
