@@ -55,8 +55,8 @@ bool suppress(const Box* boxes, std::span<const int64_t> order, float threshold,
   for (const int64_t i : order) {
     if (count >= most) break;
     if (looked_at++ % 32 == 0 && stopped()) return false;
-    const bool covered =
-        std::any_of(taken, taken + count, [&](const Box& other) { return overlap(boxes[i], other) >= threshold; });
+    bool covered = false;
+    for (int64_t k = 0; k < count && !covered; ++k) covered = overlap(boxes[i], taken[k]) >= threshold;
     if (covered) continue;
     taken[count++] = boxes[i];
     take(i);
