@@ -13,8 +13,6 @@ namespace sort_detail {
 
 // The standard library sorts so many in about two milliseconds, without a look.
 constexpr int64_t kAtOnce = 32768;
-// Comparisons between two looks.
-constexpr int64_t kBetweenLooks = 16384;
 
 /// The one of nine elements spread over the range that four of the others come before.
 template <class T, class Before>
@@ -26,15 +24,15 @@ T pivot_of(const T* first, int64_t count, const Before& before) {
 }
 
 /// Hoare's partition: swaps elements until none of [first, result) comes after one of [result, last), with neither part
-/// empty. Null: the call is to end.
+/// empty. Looks after every `between` comparisons. Null: the call is to end.
 template <class T, class Before>
-T* partition(T* first, T* last, const Before& before) {
+T* partition(T* first, T* last, const Before& before, int64_t between) {
   const T pivot = pivot_of(first, last - first, before);
   T *low = first, *high = last - 1;
-  int64_t left = kBetweenLooks;
-  const auto ends = [&left] {
+  int64_t left = between;
+  const auto ends = [&left, between] {
     if (--left > 0) return false;
-    left = kBetweenLooks;
+    left = between;
     return loop_stops();
   };
   while (true) {
@@ -63,25 +61,27 @@ template <class T, class Before>
 void select_nth(T* first, T* nth, T* last, const Before& before) {
   if (nth == last) return;
   while (last - first > sort_detail::kAtOnce) {
-    T* const cut = sort_detail::partition(first, last, before);
+    T* const cut = sort_detail::partition(first, last, before, sort_detail::kAtOnce / 2);
     if (!cut) return;
     (nth < cut ? last : first) = cut;
   }
   std::nth_element(first, nth, last, before);
 }
 
-/// std::sort; `before` and calls that are to end as for select_nth().
+/// std::sort; `before` and calls that are to end as for select_nth(). cost: about how many times as long as one of two
+/// numbers a comparison takes.
 template <class T, class Before>
-void sort_all(T* first, T* last, const Before& before) {
-  while (last - first > sort_detail::kAtOnce) {
-    T* const cut = sort_detail::partition(first, last, before);
+void sort_all(T* first, T* last, const Before& before, int64_t cost = 1) {
+  const int64_t at_once = std::max<int64_t>(sort_detail::kAtOnce / cost, 8);
+  while (last - first > at_once) {
+    T* const cut = sort_detail::partition(first, last, before, at_once / 2);
     if (!cut) return;
     // The shorter part by a call, the longer one by this loop: calls are nested at most log2 of the elements deep.
     if (cut - first < last - cut) {
-      sort_all(first, cut, before);
+      sort_all(first, cut, before, cost);
       first = cut;
     } else {
-      sort_all(cut, last, before);
+      sort_all(cut, last, before, cost);
       last = cut;
     }
     if (loop_stops()) return;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/cancel.h"
 #include "ops/move.h"
 
 namespace pinnace {
@@ -47,21 +48,24 @@ inline Box transformed(const Box& box, const float* d, const float* image) {
 }
 
 /// Greedy suppression: calls take(i) for boxes of `order`, best first, that overlap no taken one by `threshold` or
-/// more, until `most` are taken. `taken` has room for as many as can be taken.
+/// more, until `most` are taken. `taken` has room for as many as can be taken. False: the call is to end.
 template <class Take>
-int64_t suppress(const Box* boxes, std::span<const int64_t> order, float threshold, int64_t most, Box* taken,
-                 Take take) {
-  int64_t count = 0;
+bool suppress(const Box* boxes, std::span<const int64_t> order, float threshold, int64_t most, Box* taken, Take take) {
+  int64_t count = 0, looked_at = 0;
   for (const int64_t i : order) {
     if (count >= most) break;
-    const bool covered =
-        std::any_of(taken, taken + count, [&](const Box& other) { return overlap(boxes[i], other) >= threshold; });
+    if (looked_at++ % 32 == 0 && stopped()) return false;
+    bool covered = false;
+    for (int64_t k = 0; k < count && !covered; ++k) covered = overlap(boxes[i], taken[k]) >= threshold;
     if (covered) continue;
     taken[count++] = boxes[i];
     take(i);
   }
-  return count;
+  return true;
 }
+
+/// Loops over boxes look once for so many whether the call is to end.
+inline constexpr int64_t kBoxesBetweenLooks = 4096;
 
 /// Shape rules: dimension d of input i is `size`, as far as it is known.
 inline bool has_size(const NodeView& node, int i, size_t d, const Dim& size) {

@@ -92,15 +92,19 @@ Result<TensorType> conv_transpose_type(const NodeView& node) {
   return y;
 }
 
-/// sums[y's plane] += taps[k] * x[plane of one channel], taps ascending.
+/// sums[y's plane] += taps[k] * x[plane of one channel], taps ascending. left: multiplications until the next look.
 template <class Acc>
-void scatter_taps(const Window& w, const Acc* x, const Acc* tap, Acc* sums) {
+void scatter_taps(const Window& w, const Acc* x, const Acc* tap, Acc* sums, int64_t& left) {
   for (int64_t kz = 0; kz < w.kernel[0]; ++kz) {
     const auto z = w.span(0, kz);
     for (int64_t ky = 0; ky < w.kernel[1]; ++ky) {
       const auto y = w.span(1, ky);
       for (int64_t kx = 0; kx < w.kernel[2]; ++kx, ++tap) {
         const auto span = w.span(2, kx);
+        if ((left -= w.out_size()) < 0) {
+          left = kBetweenConvolutionLooks;
+          if (loop_stops()) return;
+        }
         for (int64_t iz = z.first; iz < z.last; ++iz) {
           for (int64_t iy = y.first; iy < y.last; ++iy) {
             const Acc* from = x + (iz * w.out[1] + iy) * w.out[2];
@@ -126,11 +130,12 @@ Status scatter(const Threads& threads, const Window& w, int64_t batch, int64_t g
   const auto channels = [&](int64_t n, int64_t g, const Acc* x, int64_t begin, int64_t end) -> Status {
     PINNACE_ASSIGN(auto taps, Scratch<Acc>::allocate(w.taps(), "conv_transpose's weights"));
     PINNACE_ASSIGN(auto sums, Scratch<Acc>::allocate(y_size, "conv_transpose's plane"));
+    int64_t left = kBetweenConvolutionLooks;
     for (int64_t i = begin; i < end; ++i) {
       std::fill_n(sums.data(), y_size, Acc{});
       for (int64_t c = 0; c < group_in; ++c) {
         load_w(g * group_in + c, i, taps.data());
-        scatter_taps(w, x + c * x_size, static_cast<const Acc*>(taps.data()), sums.data());
+        scatter_taps(w, x + c * x_size, static_cast<const Acc*>(taps.data()), sums.data(), left);
       }
       finish(n, g * group_out + i, sums.data());
     }

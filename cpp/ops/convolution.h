@@ -21,9 +21,13 @@ Dim convolution_length(const TensorType& w);
 /// OpDef::multiply_adds where every output is a sum over what one output channel of input 1 has of weights.
 double convolution_multiply_adds(std::span<const TensorType* const> inputs, const TensorType& y);
 
+/// Multiplications after which the loops of one plane, which may take minutes, ask loop_stops().
+inline constexpr int64_t kBetweenConvolutionLooks = 1 << 20;
+
 /// sums[out] += over c, taps of x[c, o * stride + tap] * weights[c, tap], c and taps ascending.
 template <class Acc>
 void add_taps(const Window& w, int64_t group_in, const Acc* x, const Acc* weight, Acc* sums) {
+  int64_t left = kBetweenConvolutionLooks;
   for (int64_t c = 0; c < group_in; ++c) {
     const Acc* plane = x + c * w.in_size();
     for (int64_t kz = 0; kz < w.kernel[0]; ++kz) {
@@ -32,6 +36,10 @@ void add_taps(const Window& w, int64_t group_in, const Acc* x, const Acc* weight
         const auto y = w.span(1, ky);
         for (int64_t kx = 0; kx < w.kernel[2]; ++kx, ++weight) {
           const auto span = w.span(2, kx);
+          if ((left -= w.out_size()) < 0) {
+            left = kBetweenConvolutionLooks;
+            if (loop_stops()) return;
+          }
           const Acc value = *weight;
           const int64_t stride = w.stride[2], count = span.last - span.first;
           for (int64_t oz = z.first; oz < z.last; ++oz) {

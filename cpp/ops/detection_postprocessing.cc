@@ -92,7 +92,8 @@ class Detector {
                     std::move(found));
   }
 
-  /// Rows of one image; `scores`, `boxes` and `labels` have room for all and are 0. Returns how many are found.
+  /// Rows of one image; `scores`, `boxes` and `labels` have room for all and are 0. Returns how many are found, or -1
+  /// where the call is to end.
   int64_t run(const float* all, float* scores, float* boxes, int32_t* labels) {
     const auto put = [&](int64_t row, const Detection& d) {
       scores[row] = d.score;
@@ -131,8 +132,9 @@ class Detector {
     int64_t count = 0;
     for (int64_t c = 1; c < classes_; ++c) {
       for (int64_t a = 0; a < anchors_; ++a) best_[a] = all[a * classes_ + c];
-      suppress(boxes_.data(), candidates(), s_.overlap, s_.per_class, taken_.data(),
-               [&](int64_t a) { found_[count++] = {a, c, best_[a]}; });
+      const bool goes_on = suppress(boxes_.data(), candidates(), s_.overlap, s_.per_class, taken_.data(),
+                                    [&](int64_t a) { found_[count++] = {a, c, best_[a]}; });
+      if (!goes_on || stopped()) return -1;
     }
     const int64_t rows = std::min(count, s_.most);
     sort_first(found_.data(), found_.data() + rows, found_.data() + count, before);
@@ -143,13 +145,14 @@ class Detector {
   template <class Put>
   int64_t fast(const float* all, Put put) {
     for (int64_t a = 0; a < anchors_; ++a) {
+      if (a % kBoxesBetweenLooks == 0 && stopped()) return -1;
       best_[a] = -std::numeric_limits<float>::infinity();
       for (int64_t c = 1; c < classes_; ++c) {
         if (all[a * classes_ + c] > best_[a]) best_[a] = all[a * classes_ + c];
       }
     }
     int64_t row = 0;
-    suppress(boxes_.data(), candidates(), s_.overlap, s_.most, taken_.data(), [&](int64_t a) {
+    const bool goes_on = suppress(boxes_.data(), candidates(), s_.overlap, s_.most, taken_.data(), [&](int64_t a) {
       int64_t count = 0;
       for (int64_t c = 1; c < classes_; ++c) {
         const float score = all[a * classes_ + c];
@@ -159,7 +162,7 @@ class Detector {
       sort_first(found_.data(), found_.data() + each, found_.data() + count, before);
       for (int64_t i = 0; i < each; ++i) put(row++, found_[i]);
     });
-    return row;
+    return goes_on ? row : -1;
   }
 
   Settings s_;
@@ -198,12 +201,14 @@ Status detection_postprocessing_reference(const NodeView& node, std::span<const 
   PINNACE_ASSIGN(Detector detector, Detector::create(node, s, anchors, classes));
   for (int64_t n = 0; n < in[kScores].dim(0); ++n) {
     for (int64_t a = 0; a < anchors; ++a) {
+      if (a % kBoxesBetweenLooks == 0 && stopped()) return stop_status(node.label());
       detector.boxes()[a] =
           decode(s, in[kAnchors].data<float>() + 4 * a, in[kDeltas].data<float>() + (n * anchors + a) * values);
     }
     const int64_t row = n * s.rows();
     const int64_t found = detector.run(in[kScores].data<float>() + n * anchors * classes, out[0].data<float>() + row,
                                        out[1].data<float>() + 4 * row, out[2].data<int32_t>() + row);
+    if (found < 0) return stop_status(node.label());
     out[3].data<int32_t>()[n] = static_cast<int32_t>(found);
   }
   return {};

@@ -4,6 +4,9 @@
 #include <algorithm>
 #include <numbers>
 
+#include "base/cancel.h"
+#include "ops/threads.h"
+
 namespace pinnace {
 namespace {
 /// (a, b) *= (c, d)
@@ -12,6 +15,17 @@ void multiply(double& a, double& b, double c, double d) {
   b = a * d + b * c;
   a = re;
 }
+
+/// Calls f(k) for [0, count), as long as the call goes on.
+template <class F>
+void each(int64_t count, double cost, F f) {
+  Threads().ranges(count, cost, [&](int64_t first, int64_t last) {
+    for (int64_t k = first; k < last; ++k) f(k);
+  });
+}
+
+/// Steps of a transform between two looks at whether the call is to end.
+constexpr int64_t kBetweenLooks = 32768;
 }  // namespace
 
 Result<Fourier> Fourier::make(int64_t n, std::string_view what) {
@@ -23,14 +37,15 @@ Result<Fourier> Fourier::make(int64_t n, std::string_view what) {
   if (!direct) m *= 2;
   PINNACE_ASSIGN(auto tables, Scratch<double>::allocate((direct ? 2 : 6) * m, what));
   const auto table = [&](int i) { return tables.data() + i * m; };
-  for (int64_t k = 0; k < m; ++k) {
+  each(m, 40, [&](int64_t k) {
     const double angle = 2 * std::numbers::pi * static_cast<double>(k) / static_cast<double>(m);
     table(0)[k] = std::cos(angle);
     table(1)[k] = -std::sin(angle);
-  }
+  });
+  if (loop_stops()) return stop_status(what);  // before anybody touches more memory
   if (direct) return Fourier(n, m, std::move(tables));
-  std::fill_n(table(2), 4 * m, 0.0);
-  for (int64_t k = 0; k < n; ++k) {
+  each(4 * m, 1, [to = table(2)](int64_t k) { to[k] = 0; });
+  each(n, 60, [&](int64_t k) {
     // The angle of k^2 repeats after 2n: reduced first, it keeps its digits.
     const double angle = std::numbers::pi * static_cast<double>(k * k % (2 * n)) / static_cast<double>(n);
     const double re = std::cos(angle), im = -std::sin(angle);
@@ -38,13 +53,14 @@ Result<Fourier> Fourier::make(int64_t n, std::string_view what) {
     table(3)[k] = im;
     table(4)[k] = re;
     table(5)[k] = -im;
-    if (k == 0) continue;
+    if (k == 0) return;
     table(4)[m - k] = re;
     table(5)[m - k] = -im;
-  }
+  });
   double *re = table(4), *im = table(5);
   Fourier f(n, m, std::move(tables));
   f.powers(re, im);
+  if (loop_stops()) return stop_status(what);
   return f;
 }
 
@@ -54,13 +70,14 @@ void Fourier::powers(double* re, double* im) const {
     for (; j & bit; bit /= 2) j ^= bit;
     j ^= bit;
     if (i >= j) continue;
+    if (i % kBetweenLooks == 1 && loop_stops()) return;
     std::swap(re[i], re[j]);
     std::swap(im[i], im[j]);
   }
   for (int64_t half = 1; half < m_; half *= 2) {
     const int64_t step = m_ / (2 * half);
-    for (int64_t first = 0; first < m_; first += 2 * half) {
-      for (int64_t k = 0; k < half; ++k) {
+    const auto pairs = [&](int64_t first, int64_t begin, int64_t end) {
+      for (int64_t k = begin; k < end; ++k) {
         const int64_t a = first + k, b = a + half;
         double x = re[b], y = im[b];
         multiply(x, y, table(0)[k * step], table(1)[k * step]);
@@ -69,6 +86,14 @@ void Fourier::powers(double* re, double* im) const {
         re[a] += x;
         im[a] += y;
       }
+    };
+    if (half < kBetweenLooks) {
+      if (m_ > kBetweenLooks && loop_stops()) return;
+      for (int64_t first = 0; first < m_; first += 2 * half) pairs(first, 0, half);
+      continue;
+    }
+    for (int64_t first = 0; first < m_; first += 2 * half) {
+      for (int64_t k = 0; k < half && !loop_stops(); k += kBetweenLooks) pairs(first, k, k + kBetweenLooks);
     }
   }
 }
@@ -76,29 +101,29 @@ void Fourier::powers(double* re, double* im) const {
 void Fourier::forward(double* re, double* im, double* work) const {
   if (m_ == n_) return powers(re, im);
   double *u = work, *v = u + m_;
-  std::fill_n(u, 2 * m_, 0.0);
-  for (int64_t k = 0; k < n_; ++k) {
+  for (double* part : {u, v}) std::fill(part + n_, part + m_, 0.0);
+  each(n_, 4, [&](int64_t k) {
     u[k] = re[k];
     v[k] = im[k];
     multiply(u[k], v[k], table(2)[k], table(3)[k]);
-  }
+  });
   powers(u, v);
-  for (int64_t k = 0; k < m_; ++k) multiply(u[k], v[k], table(4)[k], table(5)[k]);
+  each(m_, 4, [&](int64_t k) { multiply(u[k], v[k], table(4)[k], table(5)[k]); });
   powers(v, u);  // with the parts exchanged: the inverse, times m
   const double scale = 1 / static_cast<double>(m_);
-  for (int64_t k = 0; k < n_; ++k) {
+  each(n_, 4, [&](int64_t k) {
     re[k] = u[k] * scale;
     im[k] = v[k] * scale;
     multiply(re[k], im[k], table(2)[k], table(3)[k]);
-  }
+  });
 }
 
 void Fourier::inverse(double* re, double* im, double* work) const {
   forward(im, re, work);
-  for (int64_t k = 0; k < n_; ++k) {
+  each(n_, 4, [&](int64_t k) {
     re[k] /= static_cast<double>(n_);
     im[k] /= static_cast<double>(n_);
-  }
+  });
 }
 
 }  // namespace pinnace

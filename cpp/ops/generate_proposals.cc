@@ -82,16 +82,17 @@ Status propose(const NodeView& node, const Maps& m, F f) {
     const int64_t best = std::min(numbers, looked_at);
     sort_first(order.data(), order.data() + best, order.data() + numbers,
                [all](int64_t a, int64_t b) { return all[a] != all[b] ? all[a] > all[b] : a < b; });
-    if (stopped()) return stop_status(node.label());
     for (int64_t i = 0; i < best; ++i) {
+      if (i % kBoxesBetweenLooks == 0 && stopped()) return stop_status(node.label());
       const Box box = proposal(m, l, image, order[i]);
       if (!large_and_inside(box, l, m.sizes + 2 * image)) continue;
       scores[left] = all[order[i]];
       boxes[left++] = box;
     }
     for (int64_t i = 0; i < left; ++i) order[i] = i;
-    suppress(boxes.data(), order.span().first(static_cast<size_t>(left)), l.overlap, l.after, taken.data(),
-             [&](int64_t i) { f(image, scores[i], boxes[i]); });
+    const bool goes_on = suppress(boxes.data(), order.span().first(static_cast<size_t>(left)), l.overlap, l.after,
+                                  taken.data(), [&](int64_t i) { f(image, scores[i], boxes[i]); });
+    if (!goes_on) return stop_status(node.label());
   }
   return {};
 }

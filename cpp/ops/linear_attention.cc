@@ -120,6 +120,7 @@ Status linear_attention_reference(const NodeView& node, std::span<const TensorVi
       std::fill_n(state, dk * dv, 0.0);
       if (given(3)) load_line(in[3], bh * dk * dv, 1, dk * dv, state);
       for (int64_t t = 0; t < tokens; ++t) {
+        if (loop_stops()) return {};
         const int64_t at = bh / heads * tokens + t;  // of B * T
         if (given(4)) {
           const bool per_row = in[4].dim(2) != heads;

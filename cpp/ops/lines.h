@@ -18,6 +18,9 @@ void store_line(const TensorView& t, int64_t first, int64_t step, int64_t count,
 /// integers where they are quantised. Equal elements have equal numbers, so -0 has that of 0; NaN comes last.
 void load_order(const TensorView& t, int64_t first, int64_t step, int64_t count, uint64_t* to);
 
+/// Eliminations ask loop_stops() once for so many rows of a matrix, beside once for every column.
+inline constexpr int64_t kRowsBetweenLooks = 64;
+
 /// to[i] = stored integer - zero, modulo 2^32; for i8 and u8.
 void load_centered(const TensorView& t, int64_t first, int64_t step, int64_t count, int32_t zero, uint32_t* to);
 

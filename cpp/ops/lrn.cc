@@ -33,6 +33,7 @@ Status lrn_reference(const NodeView& node, std::span<const TensorView> in, std::
                                    const int64_t first = o / slices.inner * C * slices.inner + o % slices.inner;
                                    load_line(in[0], first, slices.inner, C, x.data());
                                    for (int64_t c = 0; c < C; ++c) {
+                                     if (c % 256 == 255 && loop_stops()) return {};
                                      double squares = 0;
                                      const int64_t last = after >= C - 1 - c ? C - 1 : c + after;
                                      for (int64_t i = std::max<int64_t>(0, c - before); i <= last; ++i)

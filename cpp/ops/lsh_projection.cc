@@ -46,6 +46,7 @@ Status project(const NodeView& node, std::span<const TensorView> in, int64_t fir
   PINNACE_ASSIGN(auto key, Scratch<std::byte>::allocate(static_cast<int64_t>(kSeed + bytes), node.label()));
   std::fill(sums + first, sums + last, 0.0);
   for (int64_t k = 0; k < rows; ++k) {
+    if (k % 256 == 255 && loop_stops()) return {};
     copy_run(key.data() + kSeed, x.bytes + static_cast<size_t>(k) * bytes, static_cast<int64_t>(bytes), 1);
     const double weight = weighted ? static_cast<double>(in[kWeight].data<float>()[k]) : 1;
     for (int64_t i = first; i < last; ++i) {

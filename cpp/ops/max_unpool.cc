@@ -74,6 +74,7 @@ Status max_unpool_reference(const NodeView& node, std::span<const TensorView> in
   if (y.elements()) std::memset(y.bytes, 0, static_cast<size_t>(y.elements()) * bytes);
   const std::vector<int64_t> strides = row_major_strides(y.type->shape);
   for (int64_t i = 0; i < x.elements(); ++i) {
+    if (i % 4096 == 4095 && loop_stops()) break;
     int64_t place = in[1].data<int64_t>()[i];
     if (place < 0 || place >= count) return node.error("index ", place, " is outside ", count, " unpooled elements");
     int64_t at = 0;

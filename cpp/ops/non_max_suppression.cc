@@ -5,6 +5,8 @@
 //   iou_threshold     [] or [1]  f32 in [0, 1], optional, default 0: boxes whose overlap exceeds it are left out
 //   score_threshold   [] or [1]  f32, optional: boxes must score more; left out: all
 //   center_point_box  int, default 0; 1: boxes are x centre, y centre, width, height
+//   ordered_corners   int, default 0; 1: corners are as they are, and a box overlaps none unless its second corner has
+//                     the larger numbers
 //   y                 [selected, 3]  i64: image, class, box; in order of image, class and falling score
 // Overlap is the intersection's area over the union's, in float32. Equal scores keep the order of boxes; NaN scores are
 // left out. The count depends on data; bound: N * classes * min(B, max_output_boxes).
@@ -36,7 +38,8 @@ Result<Limits> limits_from(const NodeView& node, const void* most, const void* i
 struct Box {
   float top, left, bottom, right;
 };
-Box corners(const float* b, bool center) {
+Box corners(const float* b, bool center, bool ordered) {
+  if (ordered) return {b[0], b[1], b[2], b[3]};
   if (center) return {b[1] - b[3] / 2, b[0] - b[2] / 2, b[1] + b[3] / 2, b[0] + b[2] / 2};
   return {std::min(b[0], b[2]), std::min(b[1], b[3]), std::max(b[0], b[2]), std::max(b[1], b[3])};
 }
@@ -110,7 +113,7 @@ Status select(const NodeView& node, const Shape& scores_shape, const float* boxe
               const Limits& limits, F f) {
   const int64_t images = scores_shape[0].size, classes = scores_shape[1].size, count = scores_shape[2].size;
   if (count == 0) return {};  // however many classes there are
-  const bool center = node.attr_int("center_point_box") != 0;
+  const bool center = node.attr_int("center_point_box") != 0, ordered = node.attr_int("ordered_corners") != 0;
   PINNACE_ASSIGN(auto candidates, Scratch<Candidate>::allocate(count, node.label()));
   PINNACE_ASSIGN(Chosen chosen, Chosen::allocate(std::min(count, limits.most), node.label()));
   for (int64_t n = 0; n < images; ++n) {
@@ -134,7 +137,7 @@ Status select(const NodeView& node, const Shape& scores_shape, const float* boxe
         if (looked_at % 32 == 31 && stopped()) return stop_status(node.label());
         if (heaped) std::pop_heap(first, last, later);
         const int64_t at = heaped ? (--last)->box : (next++)->box;
-        const Box box = corners(boxes + (n * count + at) * 4, center);
+        const Box box = corners(boxes + (n * count + at) * 4, center, ordered);
         if (chosen.overlaps(box, limits.iou)) continue;
         chosen.add(box);
         f(n, c, at);
@@ -148,6 +151,9 @@ Result<TensorType> non_max_suppression_type(const NodeView& node) {
   const TensorType &boxes = node.input(kBoxes), &scores = node.input(kScores);
   if (node.attr_int("center_point_box") != 0 && node.attr_int("center_point_box") != 1) {
     return node.error("center_point_box ", node.attr_int("center_point_box"), " is neither 0 nor 1");
+  }
+  if (node.attr_int("center_point_box") && node.attr_int("ordered_corners")) {
+    return node.error("boxes by their centres have no ordered_corners");
   }
   if (boxes.rank() != 3 || scores.rank() != 3 || !dim_merge(boxes.shape[0], scores.shape[0]) ||
       !dim_merge(boxes.shape[1], scores.shape[2]) || !dim_merge(boxes.shape[2], 4)) {
@@ -201,7 +207,7 @@ PINNACE_OP(non_max_suppression){
                {"max_output_boxes", kI64, 0, Arity::kOptional},
                {"iou_threshold", kF32, 0, Arity::kOptional},
                {"score_threshold", kF32, 0, Arity::kOptional}},
-    .attrs = {int_attr("center_point_box", 0)},
+    .attrs = {int_attr("center_point_box", 0), int_attr("ordered_corners", 0)},
     .type = non_max_suppression_type,
     .reference = non_max_suppression_reference,
     .traits = Trait::kRunsToCount,

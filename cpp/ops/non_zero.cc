@@ -8,14 +8,17 @@ namespace pinnace {
 namespace {
 template <class F>
 void each_non_zero(const TensorView& x, F f) {
-  visit(x.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    const int64_t count = x.elements();
-    for (int64_t i = 0; i < count; ++i) {
-      if (widen(x.data<T>()[i]) != widen(T{})) f(i);
-    }
-    return 0;
-  });
+  constexpr int64_t kBetweenLooks = 65536;
+  const int64_t count = x.elements();
+  for (int64_t first = 0; first < count && !loop_stops(); first += kBetweenLooks) {
+    visit(x.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      for (int64_t i = first; i < std::min(count, first + kBetweenLooks); ++i) {
+        if (widen(x.data<T>()[i]) != widen(T{})) f(i);
+      }
+      return 0;
+    });
+  }
 }
 
 Result<TensorType> non_zero_type(const NodeView& node) {

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 
+#include "base/cancel.h"
 #include "ops/element.h"
 
 namespace pinnace {
@@ -114,15 +115,26 @@ Status check_node(const Node& node, const OpDef& op, std::span<const TensorType*
   return {};
 }
 
+namespace {
+Status run_rule(const NodeView& node, std::span<TensorType> outputs) {
+  if (!node.op().type) return node.op().types(node, outputs);
+  PINNACE_ASSIGN(outputs[0], node.op().type(node));
+  return {};
+}
+}  // namespace
+
 Result<std::vector<TensorType>> infer_node_types(const NodeView& node) {
   std::vector<const TensorType*> types;
   for (int i = 0; i < node.input_count(); ++i) types.push_back(node.has_input(i) ? &node.input(i) : nullptr);
   PINNACE_TRY(check_node(node.node(), node.op(), types));
   std::vector<TensorType> outputs(node.node().outputs.size());
-  if (node.op().type) {
-    PINNACE_ASSIGN(outputs[0], node.op().type(node));
+  if (node.op().has(Trait::kRunsToCount)) {  // which may take as long as the operator
+    const LoopsMayStop loops;
+    const Status status = run_rule(node, outputs);
+    PINNACE_TRY(check_stopped(node.label()));  // what it complains of may be what it has not computed
+    PINNACE_TRY(status);
   } else {
-    PINNACE_TRY(node.op().types(node, outputs));
+    PINNACE_TRY(run_rule(node, outputs));
   }
   for (const TensorType& type : outputs) {
     PINNACE_TRY(check_built(node.node(), type.dtype));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "base/cancel.h"
+#include "ops/lines.h"
 
 namespace pinnace {
 
@@ -45,6 +46,7 @@ void reflect(const double* v, int64_t step, double tau, double* block, int64_t s
   if (tau == 0) return;
   std::copy_n(block, columns, work);
   for (int64_t r = 1; r < rows; ++r) {
+    if (r % kRowsBetweenLooks == 0 && loop_stops()) return;
     const double factor = v[r * step];
     const double* row = block + r * stride;
     for (int64_t c = 0; c < columns; ++c) work[c] += factor * row[c];
@@ -52,6 +54,7 @@ void reflect(const double* v, int64_t step, double tau, double* block, int64_t s
   for (int64_t c = 0; c < columns; ++c) work[c] *= tau;
   for (int64_t c = 0; c < columns; ++c) block[c] -= work[c];
   for (int64_t r = 1; r < rows; ++r) {
+    if (r % kRowsBetweenLooks == 0 && loop_stops()) return;
     const double factor = v[r * step];
     double* row = block + r * stride;
     for (int64_t c = 0; c < columns; ++c) row[c] -= factor * work[c];

@@ -27,7 +27,8 @@ inline Taps taps_at(const Window& w, int d, int64_t o) {
   return {start, std::min(first, last), last};
 }
 
-/// Calls f(o, positions...) per output: window(o, z, y, x) with the Taps of its three dimensions, o ascending.
+/// Calls f(o, positions...) per output: window(o, z, y, x) with the Taps of its three dimensions, o ascending. Leaves
+/// out the rest where loop_stops(): one plane may take hours.
 template <class F>
 void for_each_window(const Window& w, F f) {
   int64_t o = 0;
@@ -35,7 +36,10 @@ void for_each_window(const Window& w, F f) {
     const Taps tz = taps_at(w, 0, z);
     for (int64_t y = 0; y < w.out[1]; ++y) {
       const Taps ty = taps_at(w, 1, y);
-      for (int64_t x = 0; x < w.out[2]; ++x, ++o) f(o, tz, ty, taps_at(w, 2, x));
+      for (int64_t x = 0; x < w.out[2]; ++x, ++o) {
+        if ((w.taps() > 256 || o % 256 == 255) && loop_stops()) return;
+        f(o, tz, ty, taps_at(w, 2, x));
+      }
     }
   }
 }

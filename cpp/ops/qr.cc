@@ -42,9 +42,11 @@ Status qr_reference(const NodeView& node, std::span<const TensorView> in, std::s
     for (int64_t i = begin; i < end; ++i) {
       load_line(in[0], i * m * n, 1, m * n, a.data());
       factor_qr(a.data(), m, n, tau.data(), work.data());
+      if (loop_stops()) return {};
       if (wants_q) {
         make_identity(q.data(), m, rows);
         apply_q(a.data(), m, n, tau.data(), q.data(), rows, rows, work.data());
+        if (loop_stops()) return {};
         store_line(out[0], i * m * rows, 1, m * rows, q.data());
       }
       for (int64_t r = 1; r < rows; ++r) std::fill_n(a.data() + r * n, std::min(r, n), 0.0);

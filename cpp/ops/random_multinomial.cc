@@ -62,6 +62,7 @@ Status random_multinomial_reference(const NodeView& node, std::span<const Tensor
       const double total = classes ? all.back() : 0;
       if (!(total > 0)) return node.error("row ", row, " has no finite logit");
       for (int64_t i = row * samples; i < (row + 1) * samples; ++i) {
+        if (i % 8192 == 8191 && loop_stops()) return {};
         const double target = uniform(start, static_cast<uint64_t>(i)) * total;
         auto drawn = std::upper_bound(all.begin(), all.end(), target);
         if (drawn == all.end()) drawn = std::lower_bound(all.begin(), all.end(), total);  // rounded up to the total

@@ -36,6 +36,7 @@ Status scatter_nd_reference(const NodeView& node, std::span<const TensorView> in
   const int64_t run = dim_product(sizes.subspan(k)).size;
   const int64_t tuples = dim_product(std::span(indices.type->shape).first(indices.type->shape.size() - 1)).size;
   for (int64_t t = 0; t < tuples; ++t) {
+    if (t % 4096 == 4095 && loop_stops()) break;
     int64_t to = 0;
     for (size_t j = 0; j < k; ++j) {
       const int64_t at = load_index(indices, t * static_cast<int64_t>(k) + static_cast<int64_t>(j));

@@ -2,9 +2,12 @@
 //   sorted  [..., m]  numbers, rows that do not fall, NaN last
 //   values  [..., n]  as sorted, with the same leading dimensions; any shape where sorted is [m]
 //   right   int, default 0; 1: how many are not greater
+//   unordered_nan  int, default 0; 1: where the search meets a NaN, in the row or as the value, it goes on to the right
 //   y       as values, i64: 0 to m
-// NaN is greater than all numbers and equal to itself; zeros are equal. In a row that is not sorted the place is some
-// place. ONNX has no such operator; PyTorch's searchsorted.
+// Without unordered_nan, which PyTorch's searchsorted has, NaN is greater than all numbers and equal to itself. Zeros
+// are equal. In a row that is not sorted the place is some place. ONNX has no such operator.
+#include <bit>
+
 #include "ops/lines.h"
 
 namespace pinnace {
@@ -26,36 +29,40 @@ bool less(T a, T b) {
 
 Status search_sorted_reference(const NodeView& node, std::span<const TensorView> in, std::span<const TensorView> out) {
   const TensorView sorted = in[0], values = in[1], y = out[0];
-  const bool right = node.attr_int("right") != 0;
+  const bool right = node.attr_int("right") != 0, unordered = node.attr_int("unordered_nan") != 0;
   const int64_t m = sorted.dim(-1), count = y.elements();
   // With one row all values look there, else those of a row in that row.
   const int64_t per_row = sorted.rank() == 1 ? count : values.dim(-1);
-  return visit(sorted.dtype(), [&](auto zero) {
-    using T = decltype(zero);
-    for (int64_t i = 0; i < count; ++i) {
-      const T* row = sorted.data<T>() + i / per_row * m;
-      const Wide<T> value = widen(values.data<T>()[i]);
-      int64_t low = 0, high = m;
-      while (low < high) {
-        const int64_t middle = low + (high - low) / 2;
-        const Wide<T> element = widen(row[middle]);
-        if (right ? !less(value, element) : less(element, value)) {
-          low = middle + 1;
-        } else {
-          high = middle;
+  node.threads().ranges(count, 10 * std::bit_width(static_cast<uint64_t>(m)), [&](int64_t first, int64_t end) {
+    visit(sorted.dtype(), [&](auto zero) {
+      using T = decltype(zero);
+      for (int64_t i = first; i < end; ++i) {
+        const T* row = sorted.data<T>() + i / per_row * m;
+        const Wide<T> value = widen(values.data<T>()[i]);
+        int64_t low = 0, high = m;
+        while (low < high) {
+          const int64_t middle = low + (high - low) / 2;
+          const Wide<T> element = widen(row[middle]);
+          const bool further = right ? !less(value, element) : less(element, value);
+          if (further || (unordered && (value != value || element != element))) {
+            low = middle + 1;
+          } else {
+            high = middle;
+          }
         }
+        y.data<int64_t>()[i] = low;
       }
-      y.data<int64_t>()[i] = low;
-    }
-    return Status();
+      return 0;
+    });
   });
+  return {};
 }
 }  // namespace
 
 PINNACE_OP(search_sorted){
     .name = "search_sorted",
     .inputs = {{"sorted", kNumbers, 'T'}, {"values", kNumbers, 'T'}},
-    .attrs = {int_attr("right", 0)},
+    .attrs = {int_attr("right", 0), int_attr("unordered_nan", 0)},
     .type = search_sorted_type,
     .reference = search_sorted_reference,
     .work = Work::kSorted,

@@ -2,12 +2,13 @@
 //   x        [...]  any type
 //   axis     int; left out: x is taken as a vector of all its elements
 //   sorted   int, default 1: ascending; 0: in order of first occurrence
+//   equal_nan  int, default 1; 0: NaN differs from NaN, as does a slice with one from all others
 //   y        the n different elements [n], or x with the axis of size n
 //   indices  [n]  i64: first occurrence of each
 //   inverse  [size of the axis, or elements of x]  i64: where each is in y
 //   counts   [n]  i64: how often each occurs
-// Slices are ordered element by element. NaN equals NaN and comes last; -0 equals 0. n depends on data; bound: the size
-// of the axis. Outputs may be left out from the end. Source: ONNX Unique, opset 11.
+// Slices are ordered element by element. NaN comes last, and equals NaN unless equal_nan is 0; -0 equals 0. n depends
+// on data; bound: the size of the axis. Outputs may be left out from the end. Source: ONNX Unique, opset 11.
 
 #include "base/sort.h"
 #include "ops/lines.h"
@@ -17,22 +18,23 @@ namespace pinnace {
 namespace {
 constexpr int64_t kFlat = INT64_MIN;  // "axis" is left out
 
-/// -1, 0 or 1 as slice p of x is before, equal to or after slice q.
+/// -1, 0 or 1 as slice p of x is before, equal to or after slice q. Two NaN at one place are `both_nan`.
 template <class T>
-int compare_slices(const TensorView& view, const AxisView& v, int64_t p, int64_t q) {
+int compare_slices(const TensorView& view, const AxisView& v, int64_t p, int64_t q, int both_nan) {
   const T* x = view.data<T>();
   for (int64_t o = 0; o < v.outer; ++o) {
     for (int64_t i = 0; i < v.inner; ++i) {
       const auto a = widen(x[(o * v.size + p) * v.inner + i]), b = widen(x[(o * v.size + q) * v.inner + i]);
       const bool a_nan = a != a, b_nan = b != b;
       if (a_nan != b_nan) return a_nan ? 1 : -1;
+      if (a_nan && both_nan) return both_nan;
       if (!a_nan && a != b) return a < b ? -1 : 1;
     }
   }
   return 0;
 }
-
-using Compare = int (*)(const TensorView& view, const AxisView& v, int64_t p, int64_t q);
+/// By a pointer, so that one sort serves all element types.
+using Compare = int (*)(const TensorView& view, const AxisView& v, int64_t p, int64_t q, int both_nan);
 
 struct Found {
   Scratch<int64_t> first, inverse, count;  ///< first and count: `different` entries in the order of y
@@ -57,20 +59,25 @@ Result<Found> find_unique(const NodeView& node, const TensorView& x) {
   // Slices of one element need no more than where that is in the order, and most others differ in their first one.
   const int64_t slice = v.outer * v.inner;
   if (slice > 0) load_order(x, 0, v.inner, v.size, begins.data());
-  const auto compare_rest = visit(x.dtype(), [](auto zero) -> Compare { return compare_slices<decltype(zero)>; });
-  const auto compare = [&](int64_t p, int64_t q) {
+  const Compare compare_rest = visit(x.dtype(), [](auto zero) -> Compare { return compare_slices<decltype(zero)>; });
+  const auto compare = [&](int64_t p, int64_t q, int both_nan) {
     if (slice > 0 && begins[p] != begins[q]) return begins[p] < begins[q] ? -1 : 1;
-    return slice > 1 ? compare_rest(x, v, p, q) : 0;
+    return slice > 1 || (slice == 1 && both_nan) ? compare_rest(x, v, p, q, both_nan) : 0;
   };
-  for (int64_t i = 0; i < v.size; ++i) order[i] = i;
-  sort_all(order.data(), order.data() + v.size, [&](int64_t p, int64_t q) {
-    const int c = compare(p, q);
-    return c ? c < 0 : p < q;
-  });
-  PINNACE_TRY(check_stopped(node.label()));
+  const int apart = node.attr_int("equal_nan") ? 0 : 1;
   int64_t groups = 0;
+  const int64_t cost = std::max<int64_t>(slice, 1), between_looks = std::max<int64_t>(65536 / cost, 1);
+  for (int64_t i = 0; i < v.size; ++i) order[i] = i;
+  sort_all(
+      order.data(), order.data() + v.size,
+      [&](int64_t p, int64_t q) {
+        const int c = compare(p, q, 0);
+        return c ? c < 0 : p < q;
+      },
+      cost);
   for (int64_t i = 0; i < v.size; ++i) {
-    const bool fresh = i == 0 || compare(order[i - 1], order[i]) != 0;
+    if (i % between_looks == 0) PINNACE_TRY(check_stopped(node.label()));
+    const bool fresh = i == 0 || compare(order[i - 1], order[i], apart) != 0;
     if (fresh) {
       first[groups] = order[i];  // the lowest of its equals: they are in order
       count[groups++] = 0;
@@ -144,7 +151,7 @@ Status unique_reference(const NodeView& node, std::span<const TensorView> in, st
 PINNACE_OP(unique){
     .name = "unique",
     .inputs = {{"x", kAny}},
-    .attrs = {int_attr("axis", kFlat), int_attr("sorted", 1)},
+    .attrs = {int_attr("axis", kFlat), int_attr("sorted", 1), int_attr("equal_nan", 1)},
     .max_outputs = 4,
     .types = unique_types,
     .reference = unique_reference,

@@ -11,6 +11,8 @@ constexpr Case kCases[] = {
     {.inputs = "f32[0,0]", .expect = "f32[0,0]{}", .why = "empty"},
     {.inputs = "f32[0,2,2]", .expect = "f32[0,2,2]{}", .why = "none"},
     {.inputs = "f32[2,2,2]{1,0,0,1,1,0,2,1}", .expect = "error matrix 1 of a is not positive definite", .why = "indefinite"},
+    {.inputs = "f32[3,2,2]{1,0,2,1,4,9,2,10,nan,9,2,3}", .outputs = 2,
+     .expect = "f32[3,2,2]{1,0,2,-3,2,0,1,3,nan,0,2,3};i32[3]{2,0,1}", .why = "info"},
     {.inputs = "f32[1,1]{nan}", .expect = "error not positive definite", .why = "NaN"},
     {.inputs = "f32[2,3]", .expect = "error not square", .why = "not square"},
     {.inputs = "f32[2]", .expect = "error must be", .why = "rank"},

@@ -91,3 +91,53 @@ def test_minus_of_bytes_wraps() -> None:
 def test_random_numbers_are_refused_in_so_many_words(function: Callable[[Tensor], Tensor]) -> None:
     with pytest.raises(pn.ConversionError, match="random numbers differ from run to run and cannot be verified"):
         pn.load(Of(function), (torch.rand(12),)).build()
+
+
+NAN = float("nan")
+# Of torch's functions that order elements: what they give where there are NaN.
+ORDERED: dict[str, tuple[Callable[..., object], tuple[Tensor, ...]]] = {
+    "searchsorted": (torch.searchsorted, (torch.tensor([1, 2, NAN, NAN]), torch.tensor([2.5, 5, NAN, 1]))),
+    "searchsorted, right": (
+        lambda s, v: torch.searchsorted(s, v, right=True),
+        (torch.tensor([[1, 2, 3, NAN], [1, 2, NAN, NAN]]), torch.tensor([[1, 3, NAN], [1, 0, NAN]])),
+    ),
+    "bucketize": (
+        lambda v, s: torch.bucketize(v, s, right=True),
+        (torch.tensor([2.5, 5, NAN, 1]), torch.tensor([1, 2, NAN, NAN])),
+    ),
+    "unique": (
+        lambda v: torch.unique(v, return_inverse=True, return_counts=True),
+        (torch.tensor([NAN, 5, NAN, 5]),),
+    ),
+    "isin": (torch.isin, (torch.tensor([NAN, 5, 2]), torch.tensor([2, NAN, NAN]))),
+}
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_nan_in_order(name: str) -> None:
+    function, given = ORDERED[name]
+    examples = tuple(torch.arange(x.numel(), dtype=torch.float32).reshape(x.shape) for x in given)
+    want = function(*given)
+    for got, right in zip(
+        outputs(Of(function), examples, given), want if isinstance(want, tuple) else [want], strict=True
+    ):
+        np.testing.assert_array_equal(got, right.numpy())
+
+
+def test_rows_with_nan_differ_from_all_others() -> None:
+    """In which order they come is not torch's to say: its comparison takes NaN for equal to every number."""
+    module = Of(lambda v: torch.unique(v, dim=0, return_counts=True))
+    rows = torch.tensor([[NAN, 1], [5, 1], [NAN, 1], [5, 1]])
+    values, counts = outputs(module, (torch.arange(8.0).reshape(4, 2),), (rows,))
+    np.testing.assert_array_equal(values, [[5, 1], [NAN, 1], [NAN, 1]])
+    np.testing.assert_array_equal(counts, [2, 1, 1])
+
+
+def test_bincount_of_a_negative_number_is_an_error() -> None:
+    module = Of(lambda v: torch.bincount(v, minlength=4))
+    session = pn.Session(pn.load(module, (torch.tensor([1, 2, 3]),)).build())
+    (name,) = session.inputs
+    (got,) = session.run({name: torch.tensor([0, 3, 3])}).values()
+    np.testing.assert_array_equal(got, [1, 0, 0, 2])
+    with pytest.raises(pn.InvalidArgument, match="outside"):
+        session.run({name: torch.tensor([-1, 2, 3])})

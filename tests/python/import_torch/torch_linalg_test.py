@@ -215,6 +215,74 @@ def test_wide_and_empty_matrices(shape: tuple[int, ...]) -> None:
             assert_agree(got, want.numpy())
 
 
+# ---------------------------------------------------------------------------- determinants, triangles, what is singular
+
+E = torch.eye(200)
+HARD: dict[str, tuple[Callable[..., Any], tuple[Tensor, ...], tuple[Tensor, ...]]] = {
+    "slogdet that vanishes": (linalg.slogdet, (E,), (0.01 * E,)),
+    "slogdet that overflows": (linalg.slogdet, (E,), (-100 * E,)),
+    "slogdet of double": (linalg.slogdet, (E.double(),), (1e-3 * E.double(),)),
+    "slogdet of several, one singular": (
+        linalg.slogdet,
+        (torch.eye(3).expand(2, 3, 3) + 0,),
+        (torch.stack([torch.ones(3, 3), torch.diag(torch.tensor([-1e-20, 1e-20, 1e-20]))]),),
+    ),
+    "logdet of a covariance": (torch.logdet, (1.1 * torch.eye(400),), (torch.cov(0.1 * random(400, 2000)),)),
+    "logdet below 0": (torch.logdet, (torch.eye(2),), (torch.tensor([[-1.0, 0], [0, 1]]),)),
+    "cholesky_solve": (
+        torch.cholesky_solve,
+        (torch.ones(2, 1), torch.eye(2)),
+        (torch.tensor([[1.0], [2]]), torch.tensor([[1.0, 0], [1, 1e-4]])),
+    ),
+    "cholesky_solve, upper": (
+        lambda b, u: torch.cholesky_solve(b, u, upper=True),
+        (torch.ones(2, 1), torch.eye(2)),
+        (torch.tensor([[1.0], [2]]), torch.tensor([[1.0, 1], [7, 1e-4]])),
+    ),
+    "cholesky_inverse": (torch.cholesky_inverse, (torch.eye(2),), (torch.tensor([[1.0, 7], [1, 1e-4]]),)),
+    "solve_triangular": (
+        lambda a, b: linalg.solve_triangular(a, b, upper=False),
+        (torch.eye(2), torch.ones(2, 1)),
+        (torch.tensor([[1.0, 0], [1, 0]]), torch.tensor([[1.0], [2]])),
+    ),
+    "solve_triangular, right, unit": (
+        lambda a, b: linalg.solve_triangular(a, b, upper=True, left=False, unitriangular=True),
+        (torch.eye(3), torch.ones(2, 3)),
+        (random(3, 3), random(2, 3)),
+    ),
+    "inv_ex of zeros": (linalg.inv_ex, (torch.eye(2),), (torch.zeros(2, 2),)),
+    "solve_ex": (
+        linalg.solve_ex,
+        (torch.eye(2), torch.ones(2, 1)),
+        (torch.tensor([[1.0, 2], [2, 4]]), torch.ones(2, 1)),
+    ),
+    "cholesky_ex": (linalg.cholesky_ex, (torch.eye(2),), (-torch.eye(2),)),
+    "cholesky_ex, upper": (
+        lambda a: linalg.cholesky_ex(a, upper=True),
+        (torch.eye(3),),
+        (torch.tensor([[1.0, 2, 3], [2, 1, 3], [3, 3, 50]]),),
+    ),
+    "inv of NaN": (linalg.inv, (torch.eye(2),), (torch.tensor([[1.0, 0], [0, torch.nan]]),)),
+}
+
+
+@pytest.mark.parametrize("name", HARD)
+def test_matrices_at_the_edge(name: str) -> None:
+    """What is built on ordinary matrices gives what torch gives on those that lose digits, or have no inverse."""
+    function, examples, inputs = HARD[name]
+    _, program = converted(Function(lambda *x: tuple(y) if isinstance(y := function(*x), tuple) else y), *examples)
+    wanted = function(*inputs)
+    for got, want in zip(run(program, *inputs), wanted if isinstance(wanted, tuple) else [wanted], strict=True):
+        np.testing.assert_allclose(got, want.numpy(), rtol=2e-5)
+
+
+def test_inverses_of_singular_matrices_are_refused() -> None:
+    for function in (linalg.inv, torch.inverse, lambda a: linalg.solve(a, a), lambda a: linalg.cholesky(a - 1)):
+        _, program = converted(Function(function), torch.eye(2) + (function is not linalg.inv))
+        with pytest.raises(_core.InvalidArgument, match=r"matrix 0 of a is (singular|not positive definite)"):
+            run(program, torch.ones(2, 2))
+
+
 # ---------------------------------------------------------------------------------------------------------------- signs
 
 VECTORS: dict[str, Callable[[Tensor], Any]] = {

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pinnace as pn
 import pytest
 import torch
 import torch.nn.functional as F
@@ -161,3 +162,53 @@ def test_position_sensitive_roi_pool(tmp_path: Path) -> None:
     assert (want == 0).any()
     assert (want != 0).mean() > 0.5
     assert_agree(got, want)
+
+
+def greedy(boxes: Tensor, scores: Tensor, threshold: float) -> list[int]:
+    """torchvision's kernel: an overlap in float32 is compared with a threshold in double; corners stay as they are."""
+    b, kept, left = boxes.numpy(), [], scores.argsort(descending=True, stable=True).tolist()
+    areas = (b[:, 2] - b[:, 0]) * (b[:, 3] - b[:, 1])
+    while left:
+        i, *rest = left
+        kept.append(i)
+        left = []
+        for j in rest:
+            width, height = np.maximum(np.minimum(b[i, 2:], b[j, 2:]) - np.maximum(b[i, :2], b[j, :2]), np.float32(0))
+            with np.errstate(all="ignore"):
+                both = width * height
+                over = float(both / (areas[i] + areas[j] - both))
+            if not over > threshold:
+                left.append(j)
+    return kept
+
+
+@pytest.mark.parametrize("threshold", [0.3, 0.5, 0.6, 0.7])
+@pytest.mark.parametrize("moved", [False, True])
+def test_nms(threshold: float, moved: bool) -> None:
+    """Overlaps of just the threshold; corners in the wrong order; NaN scores, which come first."""
+    from torchvision.ops import batched_nms, nms
+
+    class Suppressing(nn.Module):
+        def forward(self, boxes: Tensor, scores: Tensor, idxs: Tensor) -> Tensor:
+            kept: Tensor = batched_nms(boxes, scores, idxs, threshold) if moved else nms(boxes, scores, threshold)
+            return kept
+
+    inputs = (
+        torch.tensor(
+            [
+                [0, 0, 10, 1],
+                [0, 0, 10 * threshold, 1],
+                [10, 30, 0, 20],
+                [0, 20, 10, 30],
+                [0, 20, 10, 29.5],
+                [40, 0, 5, 9],
+            ]
+        ),
+        torch.tensor([0.9, 0.8, 0.7, 0.6, torch.nan, torch.nan]),
+        torch.zeros(6, dtype=torch.int64),
+    )
+    n = pn.Dim("n", 1, 100)
+    program = pn.load(Suppressing(), inputs, dynamic_shapes=({0: n}, {0: n}, {0: n})).build(verify=False)
+    session = pn.Session(program)
+    (got,) = session.run({name: x.numpy() for name, x in zip(session.inputs, inputs, strict=True)}).values()
+    assert got.tolist() == greedy(*inputs[:2], threshold)

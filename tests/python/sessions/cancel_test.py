@@ -7,6 +7,7 @@ which its threads, or the machine, had no processor to run on. Tests print what 
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import random
 import shutil
@@ -123,6 +124,85 @@ def test_token_ends_a_run_inside_an_operator(threads: int) -> None:
     assert float(y) == 8000
     with pytest.raises(pn.Cancelled):  # it stays cancelled
         session.run({"x": np.ones(30000)}, cancel=token)
+
+
+# One step of each takes seconds to hours.
+LONG = {
+    "detection_postprocessing": """
+      input %scores : f32[1,60000,2]
+      input %deltas : f32[1,60000,4]
+      input %anchors : f32[60000,4]
+      %y, %b, %l, %n = detection_postprocessing(%scores, %deltas, %anchors) {
+        max_detections=60000, iou_threshold=2.0
+      }""",
+    "generate_proposals": """
+      input %scores : f32[1,250,250,1]
+      input %deltas : f32[1,250,250,4]
+      input %anchors : f32[1,4]
+      const %sizes : f32[1,2] = {250,250}
+      %y, %b, %i = generate_proposals(%scores, %deltas, %anchors, %sizes) {iou_threshold=2.0, min_size=-1.0}""",
+    "dft": """
+      input %x : f32[1,2097153,1]
+      %y = dft(%x)""",
+    "max_roi_pool": """
+      input %x : f32[1,1,3000,3000]
+      input %rois : f32[3000,5]
+      const %corners : f32[5] = {0,0,0,2999,2999}
+      %boxes = mul(%rois, %corners)
+      %y = max_roi_pool(%x, %boxes) {pooled_shape=[1,1]}""",
+    "search_sorted": """
+      input %x : f32[1000000]
+      input %v : f32[20000000]
+      %y = search_sorted(%x, %v)""",
+    "unique": """
+      input %x : u8[20000,8000]
+      %y = unique(%x) {axis=0}""",
+    "max_pool": """
+      input %x : f64[1,1,3000,3000]
+      %y = max_pool(%x) {kernel_shape=[1000,1000]}""",
+    "conv": """
+      input %x : f64[1,1,3000,3000]
+      input %w : f64[1,1,1000,1000]
+      %y = conv(%x, %w)""",
+    "conv_transpose": """
+      input %x : f64[1,1,2000,2000]
+      input %w : f64[1,1,1000,1000]
+      %y = conv_transpose(%x, %w)""",
+    "lrn": """
+      input %x : f64[1,200000,1]
+      %y = lrn(%x) {size=200000}""",
+    "linear_attention": """
+      input %q : f32[1,20000,512]
+      input %k : f32[1,20000,512]
+      input %v : f32[1,20000,512]
+      %y = linear_attention(%q, %k, %v) {update_rule="linear", q_num_heads=1, kv_num_heads=1}""",
+    "random_multinomial": """
+      input %logits : f32[1,1000000]
+      input %seeds : i32[2]
+      %y = random_multinomial(%logits, %seeds) {samples=20000000}""",
+    "solve": """
+      input %a : f64[3000,3000]
+      input %b : f64[3000,3000]
+      %y, %info = solve(%a, %b)""",
+    "qr": """
+      input %a : f64[4000,4000]
+      %y, %r = qr(%a)""",
+}
+
+
+@pytest.mark.parametrize("op", LONG)
+def test_timeout_inside_one_step(op: str) -> None:
+    session = pn.Session(program_of(f'graph "g" {{{LONG[op]}\n output "y" %y }}'), "cpu", 1)
+    # Numbers that rise from 0.5 to 1: boxes score above 0. Integers are 0 but for the last.
+    inputs = {}
+    for name, spec in session.inputs.items():
+        shape = [size for size in spec.shape if isinstance(size, int)]
+        inputs[name] = np.linspace(0.5, 1, math.prod(shape)).reshape(shape).astype(spec.dtype)
+    watch = Watch()
+    with pytest.raises(pn.Cancelled, match=rf"timed out after 0\.2 s at {op} "):
+        session.run(inputs, timeout=0.2)
+    print(f"{op}: {watch.taken():.2f} s")
+    assert watch.taken() < 0.2 + SOON
 
 
 def test_token_of_other_calls(endless: pn.Program, tmp_path: Path) -> None:

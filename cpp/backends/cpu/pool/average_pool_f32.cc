@@ -87,6 +87,7 @@ Status nhwc_run(const KernelNode&, const KernelContext& context, std::span<const
       const Bin by = bins.at(0, oy);
       for (int64_t ox = 0; ox < y.size.w; ++ox) {
         const Bin bx = bins.at(1, ox);
+        if (by.count * bx.count > kLargeWindow && loop_stops()) return;
         float* to = y.at + n * y.step + oy * y.row + ox * y.pitch;
         std::fill_n(to, channels, 0.0f);
         for (int64_t i = 0; i < by.count; ++i) {
@@ -124,6 +125,7 @@ Status dense_run(const KernelNode&, const KernelContext& context, std::span<cons
         const Bin by = bins.at(0, oy);
         for (int64_t ox = 0; ox < to.w; ++ox) {
           const Bin bx = bins.at(1, ox);
+          if (by.count * bx.count > kLargeWindow && loop_stops()) return;
           double sum = 0;
           for (int64_t i = 0; i < by.count; ++i) {
             const float* line = x + (by.first + i * by.step) * from.w + bx.first;

@@ -33,6 +33,7 @@ Status max_pool_run(const KernelNode&, const KernelContext& context, std::span<c
         const auto rows = w.span(1, ky);
         for (int64_t kx = 0; kx < w.kernel[2]; ++kx) {
           const auto columns = w.span(2, kx);
+          if (w.taps() > kLargeWindow && loop_stops()) return;
           for (int64_t oy = rows.first; oy < rows.last; ++oy) {
             const float* line = x + (oy * w.stride[1] + rows.offset) * w.in[2] + columns.offset;
             float* to = y + oy * w.out[2];

@@ -25,6 +25,7 @@ void max_pool_rows(const KernelContext& context, std::span<const TensorView> in,
   for (int64_t u = first; u < last; ++u) {
     const int64_t n = u / y.size.h, oy = u % y.size.h;
     const Taps taps = taps_at(w, 1, oy);
+    if (w.taps() > kLargeWindow && loop_stops()) return;
     isa.max_pool_row({.x = x.at + n * x.step + (taps.start + taps.first * w.dilation[1]) * x.row,
                       .pitch = x.pitch,
                       .tap_row = w.dilation[1] * x.row,

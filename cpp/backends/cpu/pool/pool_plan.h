@@ -4,9 +4,14 @@
 #include <new>
 
 #include "backends/cpu/kernel.h"
+#include "base/cancel.h"
 #include "ops/pool.h"
 
 namespace pinnace::cpu {
+
+/// A kernel asks loop_stops() inside a plane where a window has more taps: with those of most networks a plane takes
+/// milliseconds, with larger ones it may take hours.
+inline constexpr int64_t kLargeWindow = 256;
 
 inline Result<Window> pool_window(const KernelNode& node) {
   Shape y;

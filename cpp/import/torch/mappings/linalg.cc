@@ -12,12 +12,13 @@ using Ints = std::vector<int64_t>;
 void map_det(Call& c) {
   const std::string_view form = c.parameter();
   const ValueId x = c.tensor(c.given("A") ? "A" : "self");
-  const DType dtype = c.dtype_of(x);
   if (form == "det") return c.outputs({c.add("det", {x}), kNoValue, kNoValue});
-  const Formula f(c, DType::kF64);  // the determinant itself may overflow f32 where its logarithm does not
-  const ValueId det = c.add("det", {c.cast(x, DType::kF64)});
-  if (form == "log") return c.output(c.cast(f("log", det), dtype));
-  c.outputs({c.cast(f("sign", det), dtype), c.cast(f("log", f("abs", det)), dtype), kNoValue, kNoValue});
+  // The determinant itself may leave the range of doubles where its logarithm does not.
+  const std::vector<ValueId> made = c.add_many("det", {x}, 3);
+  if (!c.ok()) return;
+  if (form == "sign") return c.outputs({made[1], made[2], kNoValue, kNoValue});
+  const Formula f(c, c.dtype_of(x));
+  c.output(f("add", made[2], f("log", made[1])));  // NaN below 0
 }
 
 /// (sum |x|^p)^(1/p) over the last axis.
@@ -176,63 +177,55 @@ ValueId identity_like(Call& c, ValueId x) {
   return c.expand(eye, c.sizes_of(x));
 }
 
-ValueId no_errors(Call& c, ValueId x) {  // `info` of the _ex forms: here a failure is an error of the run
-  std::vector<Scalar> sizes = c.sizes_of(x);
-  sizes.resize(sizes.size() < 2 ? 0 : sizes.size() - 2);
-  return c.full(sizes, c.constant_int(0, DType::kI32));
-}
-
 void map_inverse(Call& c) {
   const ValueId x = c.tensor(c.given("A") ? "A" : "self");
   c.ignore({"check_errors"});
-  const ValueId y = c.add("solve", {x, identity_like(c, x)});
-  if (c.parameter() == "ex") return c.outputs({y, no_errors(c, x)});
-  c.output(y);
+  if (c.parameter() == "ex") return c.outputs(c.add_many("solve", {x, identity_like(c, x)}, 2));
+  c.output(c.add("solve", {x, identity_like(c, x)}));
 }
 
 // A x = b, or x A = b; b may be vectors; the batches of both broadcast
 void map_solve(Call& c) {
   ValueId a = c.tensor(c.given("A") ? "A" : "self"), b = c.tensor("B");
-  c.ignore({"check_errors", "upper"});
+  c.ignore({"check_errors"});
   const bool left = c.boolean("left", true), triangular = c.parameter() == "triangular";
   const bool vectors =
       !triangular && (c.rank(b) == 1 || (c.rank(b) == c.rank(a) - 1 &&
                                          c.type(b).shape == Shape(c.type(a).shape.begin(), c.type(a).shape.end() - 1)));
-  if (triangular) {
-    const bool upper = c.boolean("upper", false), unit = c.boolean("unitriangular", false);
-    a = c.add("trilu", {a, c.constant_int(unit ? (upper ? 1 : -1) : 0)}, {{"upper", upper}});
-    if (unit) a = c.add("add", {a, identity_like(c, a)});
-  }
   if (vectors) b = c.unsqueeze(b, {c.rank(b)});
   if (!left) {
     a = c.swap(a, -2, -1);
     b = c.swap(b, -2, -1);
   }
-  ValueId x = c.add("solve", {a, b});
-  if (!left) x = c.swap(x, -2, -1);
-  if (vectors) x = c.squeeze(x, {c.rank(x) - 1});
-  if (c.parameter() == "ex") return c.outputs({x, no_errors(c, a)});
-  c.output(x);
+  const bool upper = c.boolean("upper", false) == left;
+  std::vector<ValueId> made =
+      triangular ? c.add_many("solve", {a, b}, 1,
+                              {{"form", upper ? "upper" : "lower"}, {"unit", c.boolean("unitriangular", false)}})
+                 : c.add_many("solve", {a, b}, c.parameter() == "ex" ? 2 : 1);
+  if (!c.ok()) return;
+  if (!left) made[0] = c.swap(made[0], -2, -1);
+  if (vectors) made[0] = c.squeeze(made[0], {c.rank(made[0]) - 1});
+  c.outputs(std::move(made));
 }
 
 void map_cholesky(Call& c) {
   const ValueId x = c.tensor("self");
   const bool upper = c.boolean("upper", false);
   c.ignore({"check_errors"});
-  const ValueId y = c.add("cholesky", {upper ? c.swap(x, -2, -1) : x});
-  const ValueId turned = upper ? c.swap(y, -2, -1) : y;
-  if (c.parameter() == "ex") return c.outputs({turned, no_errors(c, x)});
-  c.output(turned);
+  std::vector<ValueId> made = c.add_many("cholesky", {upper ? c.swap(x, -2, -1) : x}, c.parameter() == "ex" ? 2 : 1);
+  if (!c.ok()) return;
+  if (upper) made[0] = c.swap(made[0], -2, -1);
+  c.outputs(std::move(made));
 }
 
-// cholesky_inverse(l), cholesky_solve(b, l): of the matrix l transposed(l), or transposed(u) u
+// cholesky_inverse(l), cholesky_solve(b, l): of the matrix l transposed(l), or transposed(u) u, by both triangles: the
+// product would lose what the factors have.
 void map_cholesky_solve(Call& c) {
   const bool inverse = c.parameter() == "inverse", upper = c.boolean("upper", false);
-  const ValueId given = c.tensor(inverse ? "self" : "input2");
-  const ValueId factor = c.add("trilu", {given}, {{"upper", upper}});
-  const ValueId turned = c.swap(factor, -2, -1);
-  const ValueId a = upper ? c.add("mat_mul", {turned, factor}) : c.add("mat_mul", {factor, turned});
-  c.output(c.add("solve", {a, inverse ? identity_like(c, a) : c.tensor("self")}));
+  const ValueId given = c.tensor(inverse ? "self" : "input2"), turned = c.swap(given, -2, -1);
+  const ValueId b = inverse ? identity_like(c, given) : c.tensor("self");
+  const ValueId half = c.add("solve", {upper ? turned : given, b}, {{"form", "lower"}});
+  c.output(c.add("solve", {upper ? given : turned, half}, {{"form", "upper"}}));
 }
 
 /// Says that vectors have signs of our own, where any of `outputs` is read. kind: the vectors that decide.

@@ -163,6 +163,7 @@ void map_unique(Call& c) {
   c.ignore({"sorted"});
   const bool wants_inverse = c.boolean("return_inverse", false), wants_counts = c.boolean("return_counts", false);
   std::vector<std::pair<std::string, Attr>> attrs;
+  if (is_float(c.dtype_of(x))) attrs.emplace_back("equal_nan", int64_t{0});
   if (along) attrs.emplace_back("axis", c.axis("dim", c.rank(x)));
   const std::vector<ValueId> out = c.add_node("unique", {x}, 4, std::move(attrs));
   const ValueId inverse = wants_inverse && !along ? c.reshape(out[2], c.sizes_of(x)) : out[2];
@@ -221,8 +222,8 @@ void map_diff(Call& c) {
 }
 
 /// search_sorted on one element type.
-ValueId search(Call& c, ValueId sorted, ValueId values, bool right) {
-  return c.add("search_sorted", {sorted, values}, {{"right", right ? 1 : 0}});
+ValueId search(Call& c, ValueId sorted, ValueId values, bool right, bool unordered_nan = false) {
+  return c.add("search_sorted", {sorted, values}, {{"right", right}, {"unordered_nan", unordered_nan}});
 }
 
 // isin: the tests are sorted; an element is among them where the places before and behind its equals differ
@@ -254,20 +255,22 @@ void map_bucketize(Call& c) {
   const std::array<Operand, 2> both = {values, Operand{bounds, {}}};
   DType dtype = c.promote(both);
   if (dtype == DType::kBool) dtype = DType::kU8;
-  c.output(c.cast(search(c, c.cast(bounds, dtype), c.as_tensor(values, dtype), right), c.out_dtype()));
+  c.output(c.cast(search(c, c.cast(bounds, dtype), c.as_tensor(values, dtype), right, is_float(dtype)), c.out_dtype()));
 }
 
-// bincount: the number (or the weight) of each value from 0 to the largest one
+// bincount: the number (or the weight) of each value from 0 to the largest one. Bins are counted from the end, where
+// values below 0 are outside and fail.
 void map_bin_count(Call& c) {
   const ValueId x = c.cast(c.tensor("self"), DType::kI64), weights = c.optional_tensor("weights");
   const int64_t least = c.integer("minlength", 0);
   const DType dtype = c.out_dtype();
   const ValueId largest =
       c.add("reduce_max", {c.concat({x, c.constant_ints({least - 1})}, 0), c.constant_ints({0})}, {{"keepdims", 1}});
-  const ValueId bins = c.add("expand", {c.constant_int(0, dtype), c.add("add", {largest, c.constant_int(1)})});
+  const ValueId count = c.add("add", {largest, c.constant_int(1)});
+  const ValueId bins = c.add("expand", {c.constant_int(0, dtype), count});
   const ValueId amounts =
       weights == kNoValue ? c.full({c.size_of(x, 0)}, c.constant_int(1, dtype)) : c.cast(weights, dtype);
-  c.output(c.add("scatter_elements", {bins, x, amounts}, {{"reduction", "add"}}));
+  c.output(c.add("scatter_elements", {bins, c.add("sub", {x, count}), amounts}, {{"reduction", "add"}}));
 }
 
 constexpr Mapping kMappings[] = {

@@ -1,5 +1,6 @@
 // torchvision's own operators (nms, roi_align, roi_pool, ps_roi_align, ps_roi_pool, deform_conv2d), and those that
 // stand for its functions in python/pinnace/torch/detection.py (batched_nms, heatmaps_to_keypoints).
+#include <cmath>
 #include <limits>
 
 #include "import/torch/mapping.h"
@@ -7,13 +8,27 @@
 namespace pinnace::torch_import {
 namespace {
 
+/// Scores as torchvision orders them, NaN before all others.
+ValueId nan_first(Call& c, ValueId scores) {
+  const ValueId most = c.constant(std::numeric_limits<double>::infinity(), DType::kF32);
+  return c.add("where", {c.add("is_nan", {scores}), most, scores});
+}
+
+/// boxes [1, n, 4], scores [1, classes, n] -> [k, 3], for the call's threshold. torchvision compares float32 with a
+/// double: what exceeds that exceeds the largest float32 that is not above it.
+ValueId suppressed(Call& c, ValueId boxes, ValueId scores) {
+  const double given = c.number("iou_threshold", 0.5);
+  auto threshold = static_cast<float>(given);
+  if (threshold > given) threshold = std::nextafter(threshold, -1.0f);
+  return c.add("non_max_suppression",
+               {boxes, scores, c.constant_ints({1 << 30}), c.constant(threshold, DType::kF32, {1})},
+               {{"ordered_corners", int64_t{1}}});
+}
+
 // dets [n, 4] as corners, scores [n] -> indices that stay, best first
 void map_nms(Call& c) {
-  const ValueId boxes = c.unsqueeze(c.tensor("dets"), {0}), scores = c.unsqueeze(c.tensor("scores"), {0, 1});
-  const double threshold = c.number("iou_threshold", 0.5);
-  const ValueId all = c.constant_ints({1 << 30});
-  const ValueId kept =
-      c.add("non_max_suppression", {boxes, scores, all, c.constant(threshold, DType::kF32, {1})});  // [k, 3]
+  const ValueId boxes = c.unsqueeze(c.tensor("dets"), {0}), scores = nan_first(c, c.tensor("scores"));
+  const ValueId kept = suppressed(c, boxes, c.unsqueeze(scores, {0, 1}));
   c.output(c.squeeze(c.slice(kept, 1, Scalar::of_int(2), Scalar::of_int(3)), {1}));
 }
 
@@ -30,8 +45,7 @@ ValueId more_boxes_than(Call& c, ValueId boxes, int64_t most) {
 void map_batched_nms(Call& c) {
   constexpr int64_t kMostMoved = 1000;
   const ValueId given = c.tensor("boxes"), idxs = c.tensor("idxs");
-  const ValueId boxes = c.cast(given, DType::kF32), scores = c.cast(c.tensor("scores"), DType::kF32);
-  const double threshold = c.number("iou_threshold", 0.5);
+  const ValueId boxes = c.cast(given, DType::kF32), scores = nan_first(c, c.cast(c.tensor("scores"), DType::kF32));
   if (!c.ok()) return;
   const ValueId many = more_boxes_than(c, boxes, kMostMoved);
   const ValueId lowest = c.constant(-std::numeric_limits<double>::infinity(), DType::kF32, {1});  // of no boxes
@@ -50,9 +64,7 @@ void map_batched_nms(Call& c) {
   const ValueId own = c.add("equal", {c.unsqueeze(classes, {0}), c.unsqueeze(each, {1})});  // [classes, n]
   const ValueId others = c.constant(std::numeric_limits<double>::quiet_NaN(), DType::kF32);
   const ValueId by_class = c.add("where", {own, c.unsqueeze(scores, {0}), others});
-  const ValueId kept =
-      c.add("non_max_suppression", {c.unsqueeze(placed, {0}), c.unsqueeze(by_class, {0}), c.constant_ints({1 << 30}),
-                                    c.constant(threshold, DType::kF32, {1})});  // [k, 3]
+  const ValueId kept = suppressed(c, c.unsqueeze(placed, {0}), c.unsqueeze(by_class, {0}));
   // In order of falling score, equal ones in that of the boxes: by place first, as top_k keeps the order of equal ones.
   const auto sorted = [&](ValueId values, bool largest_first) {
     return c.add_many("top_k", {values, c.size_value(c.size_of(values, 0))}, 2,
