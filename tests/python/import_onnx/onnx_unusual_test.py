@@ -1,5 +1,5 @@
-"""ONNX files with content that is legal and rare: products of integers, and constants of a kind that is not imported and
-that nothing reads."""
+"""ONNX files with content that is legal and rare: products of integers, and constants of a kind that is not imported
+and that nothing reads."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from onnx import TensorProto, helper, numpy_helper
 @pytest.mark.parametrize("turned", [False, True])
 def test_gemm_of_integers(dtype: type, turned: bool, rng: np.random.Generator) -> None:
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
-    a, b, c = (rng.integers(0, 90, shape).astype(dtype) for shape in ((2, 3), (4, 3) if turned else (3, 4), (4,)))
+    shapes = (2, 3), (4, 3) if turned else (3, 4), (4,)
+    a, b, c = [rng.integers(0, 90, shape).astype(dtype) for shape in shapes]
     node = helper.make_node("Gemm", ["a", "b", "c"], ["y"], transB=int(turned), alpha=2.0, beta=3.0)
     graph = helper.make_graph(
         [node],
@@ -45,7 +46,7 @@ def test_texts_that_nothing_reads(read: bool) -> None:
         "texts",
         [helper.make_tensor_value_info("x", TensorProto.FLOAT, [2])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, [2])],
-        [helper.make_tensor("words", TensorProto.STRING, [1], [b"cat"])],
+        [numpy_helper.from_array(np.array(["cat"], object), "words")],
     )
     file = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
     if read:
