@@ -15,7 +15,8 @@ from onnx import TensorProto, helper, numpy_helper
 def test_gemm_of_integers(dtype: type, turned: bool, rng: np.random.Generator) -> None:
     kind = helper.np_dtype_to_tensor_dtype(np.dtype(dtype))
     shapes = (2, 3), (4, 3) if turned else (3, 4), (4,)
-    a, b, c = [rng.integers(0, 90, shape).astype(dtype) for shape in shapes]
+    arrays: list[np.ndarray] = [rng.integers(0, 90, shape).astype(dtype) for shape in shapes]
+    a, b, c = arrays
     node = helper.make_node("Gemm", ["a", "b", "c"], ["y"], transB=int(turned), alpha=2.0, beta=3.0)
     graph = helper.make_graph(
         [node],
