@@ -45,8 +45,8 @@ class ValueStatistics {
 
   /// Adds a value of one run: float32, dense. The first dimension counts samples, whatever is behind it belongs to one
   /// (a tensor of rank 0 or 1 is one sample). channel_axis: the axis whose indices get a mean each, -1: none; the same
-  /// in all calls. kInvalidArgument: another type, an element that is NaN or infinite (says which of the first
-  /// dimension), another number of channels than before. Then nothing is added.
+  /// in all calls. kInvalidArgument: another type, an element that is NaN or infinite (says which sample), another
+  /// number of channels than before. Then nothing is added.
   Status add(const Tensor& value, int channel_axis = -1);
   /// Adds what another object has seen. kInvalidArgument: it has another number of channels, or both have seen more
   /// samples than can be counted. Then nothing is added.
