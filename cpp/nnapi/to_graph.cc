@@ -352,7 +352,7 @@ GraphBuilder& GraphBuilder::outermost() {
 Result<ModelGraph> to_graph(const Model& model, std::span<const InputSpec> inputs, bool entropy) {
   GraphBuilder builder(model, "");
   builder.may_add_entropy = entropy;
-  const Status status = builder.run(inputs);
+  Status status = builder.run(inputs);
   if (!status.ok() && builder.needed.empty()) return status;
   return ModelGraph{std::move(builder.graph), std::move(builder.graph_inputs), std::move(builder.needed)};
 }

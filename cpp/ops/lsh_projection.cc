@@ -72,7 +72,7 @@ Status lsh_projection_reference(const NodeView& node, std::span<const TensorView
   for (int64_t i = 0; i < rows; ++i) {
     uint64_t signature = 0;
     for (int64_t j = 0; j < bits; ++j) signature = signature << 1 | (sums[i * bits + j] > 0);
-    if (apart) signature += static_cast<uint64_t>(i) << bits;
+    if (apart) signature += static_cast<uint64_t>(i) << static_cast<uint64_t>(bits);
     y[i] = static_cast<int32_t>(static_cast<uint32_t>(signature));
   }
   return {};
