@@ -38,7 +38,7 @@ void settle_precision(const Backend& backend, TargetSpec& spec) {
 
 Result<TargetChoice> find_target(std::string_view item, std::string_view precision,
                                  std::span<const Backend* const> extra) {
-  if (item.empty()) return invalid("a target is empty");
+  if (item.empty()) return invalid("target '' is empty");
   const size_t colon = item.find(':');
   if (colon + 1 == item.size()) return invalid("target '", item, "': there is nothing after the colon");
   TargetSpec spec{std::string(item.substr(0, colon)),

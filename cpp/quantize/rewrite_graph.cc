@@ -26,7 +26,7 @@ struct Weights {
   std::vector<double> w, bias;  ///< bias: none where it is left out
   bool changed = false;
   /// Per output channel: what it was divided by so far, and the least that it may be. Of a channel with next to no
-  /// weights the bias is all there is. It must not grow beyond the largest of the layer: one scale has to hold all
+  /// weights the bias is all there is. It must not grow beyond what other channels reach: one scale has to hold all
   /// channels of the result.
   std::vector<double> divided_by, least;
   std::vector<double> largest(const std::vector<int32_t>& channel_of, int64_t channels) const {
@@ -53,10 +53,18 @@ std::optional<Weights> weights_of(const Rewrite& rewrite, Node& node) {
   }
   found.divided_by.assign(static_cast<size_t>(found.product.outputs), 1.0);
   found.least.assign(static_cast<size_t>(found.product.outputs), 1 / kMostScale);
-  double largest = 0;
-  for (const double b : found.bias) largest = std::max(largest, std::fabs(b));
-  for (size_t c = 0; largest > 0 && c < found.bias.size(); ++c) {
-    found.least[c] = std::max(found.least[c], std::fabs(found.bias[c]) / largest);
+  if (found.bias.empty()) return found;
+  // Three standard deviations of a channel where the operands have one of 1, and its bias.
+  std::vector<double> squares(found.bias.size(), 0.0);
+  for (size_t i = 0; i < found.w.size(); ++i) {
+    squares[static_cast<size_t>(found.product.output_of[i])] += found.w[i] * found.w[i];
+  }
+  double reach = 0;
+  for (size_t c = 0; c < squares.size(); ++c) {
+    reach = std::max(reach, std::fabs(found.bias[c]) + 3 * std::sqrt(squares[c]));
+  }
+  for (size_t c = 0; reach > 0 && c < found.bias.size(); ++c) {
+    found.least[c] = std::max(found.least[c], std::fabs(found.bias[c]) / reach);
   }
   return found;
 }

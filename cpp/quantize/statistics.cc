@@ -137,7 +137,7 @@ Status ValueStatistics::add(const Tensor& value, int channel_axis) {
     float least = std::numeric_limits<float>::infinity(), greatest = -least;
     for (int64_t n = 0; n < samples; ++n) {
       const Extremes found = extremes_of(x + n * each, each);
-      if (!found.finite) return invalid("number ", n, " of the batch has an element that is NaN or infinite");
+      if (!found.finite) return invalid("sample ", n, " has an element that is NaN or infinite");
       least = std::min(least, found.least);
       greatest = std::max(greatest, found.greatest);
     }

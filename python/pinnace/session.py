@@ -498,9 +498,11 @@ class Session:
 
 
 def _words(name: str, given: Sequence[str]) -> tuple[str, ...]:
-    """InvalidArgument: it is no list of texts."""
-    if isinstance(given, str) or not isinstance(given, Iterable) or not all(isinstance(word, str) for word in given):
+    """InvalidArgument: it is one text. TypeError: it is no list of texts."""
+    if isinstance(given, str):
         raise _core.InvalidArgument(f"{name} must be a list of names, is {given!r}")
+    if not isinstance(given, Iterable) or not all(isinstance(word, str) for word in given):
+        raise TypeError(f"{name} must be a list of names, is {given!r}")
     return tuple(given)
 
 
