@@ -76,7 +76,7 @@ struct CpuKernel {
   bool stores = false;
   bool (*valid)(const KernelNode& node, const std::byte* packed) = nullptr;
   /// What pack() writes depends on the sizes of inputs as well: it is made for each set of them. Without, plans for
-  /// different sizes share what has the same number of bytes.
+  /// different sizes share what has the same number of bytes and is made of the same contents.
   bool packs_sizes = false;
   Layouts layouts = Layouts::kDense;
   /// Bits of the inputs that are NHWC-packed, with kNhwc and kFollows; the others and constants are dense. Output 0 is

@@ -77,3 +77,49 @@ def test_adaptive_max_pool(spatial: int, cells: int) -> None:
         return values + places.to(x.dtype)
 
     check(Call(with_places), torch.randn(2, 3, *[9] * spatial), open_axes, shapes)
+
+
+class Skip(nn.Module):
+    """Half of a U-Net: the size that is resized to is that of another value."""
+
+    def __init__(self, mode: str) -> None:
+        super().__init__()
+        self.mode = mode
+        self.outer, self.inner = nn.Conv2d(3, 8, 3, padding=1), nn.Conv2d(8, 8, 3, 2, 1)
+        self.last = nn.Conv2d(16, 4, 3, padding=1)
+
+    def forward(self, input: Tensor) -> Tensor:
+        wide = self.outer(input).relu()
+        narrow = F.interpolate(self.inner(wide).relu(), size=wide.shape[2:], mode=self.mode)
+        made: Tensor = self.last(torch.cat([wide, narrow], 1))
+        return made
+
+
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+def test_sizes_that_are_resized_to(mode: str) -> None:
+    """Inputs of one type, as many bytes, and other sizes to make of them."""
+    axes = {2: pn.Dim("h", 8, 64), 3: pn.Dim("w", 8, 64)}
+    sizes = ((31, 32), (32, 31), (15, 17), (16, 28), (28, 16))
+    check(Skip(mode), torch.randn(1, 3, 31, 32), axes, [(1, 3, *size) for size in sizes])
+
+
+def positions(x: Tensor, axis: int, count: int) -> Tensor:
+    """[size of the axis, count], numbers that depend on the size."""
+    size = x.shape[axis]
+    return torch.sin(torch.arange(size)[:, None] * torch.arange(1, count + 1) / size)
+
+
+COMPUTED: dict[str, Callable[[Tensor], Tensor]] = {
+    "product": lambda x: x @ positions(x, 1, 8).mean(0, keepdim=True).expand(6, 8),
+    "product of as many rows": lambda x: x.mT @ positions(x, 1, 8),
+    "bias": lambda x: F.linear(x, torch.ones(8, 6), positions(x, 1, 8).sum(0)),
+    "weights of a convolution": lambda x: F.conv1d(x.mT, positions(x, 1, 8).sum(0).reshape(8, 1, 1).expand(8, 6, 3)),
+    "depthwise": lambda x: F.conv1d(x.mT, positions(x, 1, 6).sum(0).reshape(6, 1, 1).expand(6, 1, 3), groups=6),
+}
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_weights_that_sizes_decide(name: str) -> None:
+    """They are computed ahead, and packed as constants are."""
+    shapes = [(2, steps, 6) for steps in (5, 6, 7, 8, 33)]
+    check(Call(COMPUTED[name]), torch.randn(2, 5, 6), {1: pn.Dim("steps", 3, 64)}, shapes)

@@ -2,6 +2,7 @@
 // stay in its second-level cache while every panel of weights passes by. Images stay float32: what is not a product
 // loses nothing.
 #include "backends/cpu/conv/conv_nhwc.h"
+#include "base/cancel.h"
 
 #if defined(__x86_64__)
 namespace pinnace::cpu {
@@ -111,7 +112,7 @@ Status run(const KernelNode& node, const KernelContext& context, std::span<const
     float* const own = rounded + part * own_floats;
     auto* const bits = reinterpret_cast<uint16_t*>(own);
     int64_t held = -1;  // the rows that are rounded
-    for (int64_t t = tasks * part / parts; t < tasks * (part + 1) / parts; ++t) {
+    for (int64_t t = tasks * part / parts; t < tasks * (part + 1) / parts && !loop_stops(); ++t) {
       const int64_t block = t / column_tasks, item = block / row_tasks, first = block % row_tasks * each;
       const int64_t last = std::min(units, first + each);
       if (block != held && one) {

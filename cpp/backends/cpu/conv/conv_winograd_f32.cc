@@ -3,6 +3,7 @@
 // convolution, and transformed back. A quarter of the products, or four ninths; largest error about twice the direct
 // convolution's, or less than it. An input that is not finite makes all outputs of its tile NaN.
 #include "backends/cpu/conv/conv_nhwc.h"
+#include "base/cancel.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -227,7 +228,8 @@ Status winograd_run(const KernelNode& node, const KernelContext& context, std::s
     const int64_t tasks = std::min(threads, passes.count);
     context.parallel(tasks, [&](int64_t task) {
       float *v = scratch + task * (passes.v + passes.m), *m = v + passes.v;
-      for (int64_t pass = passes.count * task / tasks; pass < passes.count * (task + 1) / tasks; ++pass) {
+      for (int64_t pass = passes.count * task / tasks; pass < passes.count * (task + 1) / tasks && !loop_stops();
+           ++pass) {
         const int64_t first = pass * passes.each, count = std::min(passes.each, passes.tiles - first);
         transform(first, 0, count, v);
         for (int64_t p = 0; p < kPositions<OUT>; ++p) multiply(p, count, 0, panels, v, m);

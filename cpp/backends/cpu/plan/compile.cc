@@ -6,6 +6,7 @@
 #include "backends/cpu/plan/executable.h"
 #include "backends/packed_constants.h"
 #include "base/cancel.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/offset_plan.h"
 #include "ops/empty.h"
@@ -316,13 +317,23 @@ class Compilation {
     return call;
   }
 
+  /// False of what was computed ahead, which may be other numbers for other sizes: a key has to say them.
+  bool is_constant_of_model(ValueId id) const {
+    return static_cast<size_t>(id) < given_.graph.values.size() && given_.graph.value(id).constant;
+  }
+
   /// What a call's kernel wants packed, planned and as scratch.
   Status prepare_kernel(int32_t k, int32_t index, Call& call, bool* packs) {
     const KernelNode view = known_node(to_.lowered_, k, call);
     const CpuKernel& kernel = *call.line->kernel;
     if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(view) : 0; bytes > 0) {
-      requests_.push_back(
-          {kernel.stores ? target_ : "", packed_key(segment_, index, call, bytes, mode_), static_cast<size_t>(bytes)});
+      std::string key = packed_key(segment_, index, call, bytes, mode_);
+      for (const auto& [id, packed] : nodes_[k].reads()) {
+        if (packed && data(id) && !is_constant_of_model(id)) {
+          key += str_cat("#", hash64({data(id)->data(), data(id)->bytes()}));
+        }
+      }
+      requests_.push_back({kernel.stores ? target_ : "", std::move(key), static_cast<size_t>(bytes)});
       packing_.push_back(k);
       *packs = kernel.stores;
     }
