@@ -1,5 +1,5 @@
 // Reads LZMA's raw streams (lzma-specification.txt of the LZMA SDK), in which the library holds its larger tables:
-// Python writes them, and a decoder of hundred lines is no dependency on a device.
+// Python writes them, and a decoder of two hundred lines is no dependency on a device.
 #pragma once
 
 #include <cstddef>

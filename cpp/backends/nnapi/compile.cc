@@ -302,12 +302,12 @@ class SegmentCompiler {
     cut();
     place_borders();
     PINNACE_ASSIGN(const auto store, segment_.packed.shared<WeightStore>("nnapi weights"));
-    const WeightStore::About about{
+    const WeightStore::Maker maker{
         .check = [&](size_t w) { return check_constants_of(node_of(w)); },
         .lasts = [&](size_t w) { return lowering_.weights()[w].stores && !reads_computed(node_of(w)); },
     };
     PINNACE_ASSIGN(placed_, store->place(library, target_name(options.feature_level), segment_.packed,
-                                         lowering_.weights(), about));
+                                         lowering_.weights(), maker));
     drop_sources();
     for (size_t s = 0; s < parts_.size(); ++s) {
       Stage stage;

@@ -73,12 +73,6 @@ void WeightStore::keep(const Name& name, PlacedWeight weight, bool lasts) {
   placed_.insert_or_assign(name, std::move(held));
 }
 
-size_t WeightStore::count() {
-  const WorkLock lock(mutex_, "the placing of weights for NNAPI");
-  return static_cast<size_t>(
-      std::count_if(placed_.begin(), placed_.end(), [](const auto& held) { return !held.second.memory.expired(); }));
-}
-
 void WeightStore::map(const std::shared_ptr<const Library>& library, std::vector<InFile>& files) {
   static const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
   std::sort(files.begin(), files.end(),
@@ -107,7 +101,7 @@ void WeightStore::map(const std::shared_ptr<const Library>& library, std::vector
 
 Result<std::vector<PlacedWeight>> WeightStore::place(const std::shared_ptr<const Library>& library,
                                                      const std::string& target, PackedConstants& packed,
-                                                     std::span<const Weight> weights, const About& about) {
+                                                     std::span<const Weight> weights, const Maker& maker) {
   const WorkLock lock(mutex_, "the placing of weights for NNAPI");
   PINNACE_TRY(lock.status());
   const LogTime time;
@@ -143,8 +137,8 @@ Result<std::vector<PlacedWeight>> WeightStore::place(const std::shared_ptr<const
   for (size_t i = 0; i < weights.size(); ++i) {
     const Name name(weights[i].key, weights[i].bytes);
     if (placed_.contains(name) || fresh.contains(name)) continue;
-    if (!stored.contains(name)) PINNACE_TRY(about.check(i));
-    const bool lasts = about.lasts(i);
+    if (!stored.contains(name)) PINNACE_TRY(maker.check(i));
+    const bool lasts = maker.lasts(i);
     fresh.emplace(name, Fresh{total[lasts], lasts});
     total[lasts] += aligned_size(weights[i].bytes);
   }
@@ -152,12 +146,13 @@ Result<std::vector<PlacedWeight>> WeightStore::place(const std::shared_ptr<const
   for (const bool lasts : {false, true}) {
     if (total[lasts] == 0) continue;
     PINNACE_ASSIGN(auto memory, SharedMemory::create(library, total[lasts], "an NNAPI model's weights"));
-    // Executables, which may be the last to have it, do not outlive `packed`.
+    // Counted before there is a pointer, which counts back when it goes. Executables, which may be the last to have
+    // it, do not outlive `packed`.
+    packed.add_made_bytes(total[lasts]);
     made[lasts] = {memory.release(), [&packed, bytes = total[lasts]](SharedMemory* done) {
                      packed.drop_made_bytes(bytes);
                      delete done;
                    }};
-    packed.add_made_bytes(total[lasts]);
   }
   for (const Weight& w : weights) {
     const auto found = fresh.find({w.key, w.bytes});

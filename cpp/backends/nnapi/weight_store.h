@@ -57,7 +57,8 @@ struct PlacedWeight {
 /// Weights by key. Thread-safe.
 class WeightStore {
  public:
-  struct About {
+  /// What the store asks of whoever makes weights.
+  struct Maker {
     /// Looks at the constants that weight i is made of, before it is.
     std::function<Status(size_t i)> check;
     /// Whether weight i is the same for all sizes: it is kept as long as the store. Others go with the last executable
@@ -70,9 +71,7 @@ class WeightStore {
   /// kCorruptFile: what the file has is damaged. kUnsupported: it must have all that it can, and does not. Others as
   /// WorkMutex::lock().
   Result<std::vector<PlacedWeight>> place(const std::shared_ptr<const Library>& library, const std::string& target,
-                                          PackedConstants& packed, std::span<const Weight> weights, const About& about);
-  /// How many weights are placed now. For tests.
-  size_t count();
+                                          PackedConstants& packed, std::span<const Weight> weights, const Maker& maker);
 
  private:
   using Name = std::pair<std::string, size_t>;  // key and size

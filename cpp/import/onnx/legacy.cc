@@ -72,7 +72,8 @@ Status map_integer_gemm(SourceNode& node, DType dtype) {
   PINNACE_ASSIGN(const double alpha, node.float_attr("alpha", 1));
   PINNACE_ASSIGN(const double beta, node.float_attr("beta", 1));
   for (const double factor : {alpha, beta}) {
-    if (std::nearbyint(factor) != factor) return refuse("factors of integers are whole numbers", str_cat(factor));
+    const bool whole = std::fabs(factor) < 0x1p31 && std::nearbyint(factor) == factor;
+    if (!whole) return refuse("factors of integers are whole numbers below 2^31", str_cat(factor));
   }
   ValueId sides[2] = {node.in(0), node.in(1)};
   const std::string_view turns[2] = {"transA", "transB"};

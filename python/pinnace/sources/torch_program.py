@@ -14,6 +14,7 @@ from pinnace.sources.torch_float64 import DoubleModule
 from pinnace.sources.torch_tensors import output_tensors, version
 from pinnace.sources.vector_signs import SignedSource
 from pinnace.torch.archive import load_archive
+from pinnace.torch.exported_inputs import input_tensors
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.module_names import value_names
 from pinnace.types import Array
@@ -143,14 +144,12 @@ class TorchSource:
 
     def input_shapes(self) -> tuple[tuple[int, ...], ...] | None:
         """Shapes of the tensors among the call's inputs, in order; None: a size is open."""
-        values = {node.name: node.meta.get("val") for node in self.program.graph.nodes if node.op == "placeholder"}
         shapes = []
-        for spec in self.program.graph_signature.input_specs:
-            if spec.kind.name == "USER_INPUT" and not hasattr(spec.arg, "value"):
-                shape = getattr(values.get(spec.arg.name), "shape", None)
-                if shape is None or not all(isinstance(size, int) for size in shape):
-                    return None
-                shapes.append(tuple(shape))
+        for tensor in input_tensors(self.program):
+            shape = getattr(tensor, "shape", None)
+            if shape is None or not all(isinstance(size, int) for size in shape):
+                return None
+            shapes.append(tuple(shape))
         return tuple(shapes)
 
 

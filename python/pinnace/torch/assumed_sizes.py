@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pinnace.packages import import_package
+from pinnace.torch.exported_inputs import input_tensors
 from pinnace.types import Dim, TensorSpec
 
 if TYPE_CHECKING:
@@ -54,16 +55,9 @@ def _named_symbols(program: torch.export.ExportedProgram, specs: Sequence[Tensor
     """The symbols of torch's that are sizes of inputs, with the dimensions of the program that they are."""
     import torch
 
-    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    names = [
-        spec.arg.name
-        for spec in program.graph_signature.input_specs
-        if spec.kind.name == "USER_INPUT" and not hasattr(spec.arg, "value")
-    ]
     found: dict[Any, Dim] = {}
-    for name, spec in zip(names, specs, strict=False):
-        shape = getattr(values.get(name), "shape", ())
-        for size, dim in zip(shape, spec.shape, strict=False):
+    for tensor, spec in zip(input_tensors(program), specs, strict=False):
+        for size, dim in zip(getattr(tensor, "shape", ()), spec.shape, strict=False):
             if isinstance(size, torch.SymInt) and isinstance(dim, Dim) and size.node.expr.is_Symbol:
                 found.setdefault(size.node.expr, dim)
     return found
@@ -75,12 +69,11 @@ def _conditions(program: torch.export.ExportedProgram) -> Iterator[Any]:
 
     found: dict[Any, None] = {}
     environments: dict[int, Any] = {}
+    for tensor in input_tensors(program):
+        open_ones = [size.node.shape_env for size in getattr(tensor, "shape", ()) if isinstance(size, torch.SymInt)]
+        environments |= {id(environment): environment for environment in open_ones}
     for node in program.graph.nodes:
-        if node.op == "placeholder":
-            sizes = getattr(node.meta.get("val"), "shape", ())
-            open_ones = [size.node.shape_env for size in sizes if isinstance(size, torch.SymInt)]
-            environments |= {id(environment): environment for environment in open_ones}
-        elif node.target is torch.ops.aten._assert_scalar.default and isinstance(node.args[0], torch.fx.Node):
+        if node.target is torch.ops.aten._assert_scalar.default and isinstance(node.args[0], torch.fx.Node):
             value = node.args[0].meta.get("val")
             if isinstance(value, torch.SymBool):
                 found[value.node.expr] = None

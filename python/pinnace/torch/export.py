@@ -20,7 +20,8 @@ from pinnace.torch.caches import without_caches
 from pinnace.torch.collection import without_collection
 from pinnace.torch.decompositions import own_decompositions
 from pinnace.torch.detection import exportable_detectors, takes_images
-from pinnace.torch.export_failure import export_failure, torch_said_quietly
+from pinnace.torch.export_failure import UNSTATED_RANGE, export_failure, torch_said_quietly
+from pinnace.torch.exported_inputs import input_tensors
 from pinnace.torch.held_buffers import with_one_buffer
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.module_call import bound_arguments
@@ -37,8 +38,6 @@ _OVERLAPPING = "lie on one another"  # in the rule that refuses a write into suc
 _INNER_TENSOR = "access_subclass_inner_tensor"  # reads a part of a tensor subclass, as torchao's weights are
 # What torch says where a guard does not hold for all sizes, or needs a size that data decide.
 _GUARDS = ("Constraints violated", "data-dependent")
-# The assertion in which torch ends where it cannot state the range that it found.
-_UNSTATED = "Expected op to be '=='"
 MOST_FORMS = 7  # of an export: as asked, with assertions, with hints, and each time that torch finds one more bound
 
 
@@ -107,7 +106,7 @@ def export_module(
             if not options and any(words in str(error) for words in _GUARDS):
                 options = {"prefer_deferred_runtime_asserts_over_guards": True}
                 continue
-            if not hints and _UNSTATED in str(error):
+            if not hints and UNSTATED_RANGE in str(error):
                 rows = _dynamic_dims(module, args, kwargs, dynamic_shapes)
                 named = [size.name for _, _, size in rows if isinstance(size, Dim) and _is_free(size)]
                 hints = {name for name in named if named.count(name) == 1}
@@ -221,15 +220,10 @@ def _is_free(dim: Dim) -> bool:
 
 def _found_ranges(program: torch.export.ExportedProgram, rows: Sequence[tuple[int, int, str]]) -> list[str]:
     """A note for each dimension, (tensor input, dimension, name), of which torch found a range that leaves some out."""
-    values = {node.name: node.meta.get("val") for node in program.graph.nodes if node.op == "placeholder"}
-    inputs = [
-        spec.arg.name
-        for spec in program.graph_signature.input_specs
-        if spec.kind.name == "USER_INPUT" and not hasattr(spec.arg, "value")
-    ]
+    tensors = input_tensors(program)
     said = []
     for place, dim, name in rows:
-        size: Any = values[inputs[place]].shape[dim]
+        size: Any = tensors[place].shape[dim]
         found = program.range_constraints.get(size.node.expr) if hasattr(size, "node") else None
         if found is None:
             continue

@@ -32,6 +32,8 @@ _ENDS = (
 )
 # Of torch's loggers, those that tell of what its error says as well.
 _LOGGERS = ("torch.fx.experimental.symbolic_shapes", "torch._subclasses.fake_tensor")
+# The assertion in which torch ends where it cannot state the range that it found.
+UNSTATED_RANGE = "Expected op to be '=='"
 # (part of torch's words, what to change).
 _ADVICE = (
     (
@@ -49,7 +51,7 @@ _ADVICE = (
         "Give dynamic_shapes the range that the code takes: pn.Dim(name, min, max, multiple_of=...)",
     ),
     (
-        "Expected op to be '=='",  # torch fails to state the range that it found
+        UNSTATED_RANGE,
         "The range of a dimension has sizes that the code takes in another way than the example's: give a larger "
         "example, or the range that it is for: pn.Dim(name, min, max)",
     ),
@@ -231,4 +233,4 @@ class _WithoutGraphs:
         return getattr(self._stream, name)
 
 
-__all__ = ["export_failure", "refuse_lazy", "torch_said_quietly"]
+__all__ = ["UNSTATED_RANGE", "export_failure", "refuse_lazy", "torch_said_quietly"]

@@ -30,11 +30,12 @@ def test_gemm_of_integers(dtype: type, turned: bool, rng: np.random.Generator) -
     program = pn.load(file).build()
     want = 2 * (a @ (b.T if turned else b)) + 3 * c
     np.testing.assert_array_equal(pn.Session(program).run({"a": a})["y"], want)
-    node.attribute[1].f = 0.5
-    graph.node[0].CopyFrom(node)
-    file = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    with pytest.raises(pn.ConversionError, match="factors of integers are whole numbers"):
-        pn.load(file)
+    for factor in (0.5, np.inf, np.nan, 1e30):
+        other = helper.make_node("Gemm", ["a", "b", "c"], ["y"], transB=int(turned), alpha=factor)
+        graph.node[0].CopyFrom(other)
+        file = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+        with pytest.raises(pn.ConversionError, match="factors of integers are whole numbers"):
+            pn.load(file)
 
 
 @pytest.mark.parametrize("read", [False, True])
