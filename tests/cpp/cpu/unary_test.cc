@@ -40,9 +40,11 @@ constexpr Kernels kKernels[] = {
 #endif
 };
 
-/// Both signs, 2^-30 to 2^5 and the edges.
+/// Both signs, 2^-30 to 2^5 and the edges: the largest number whose exp is finite and the next one, halves of them.
 std::vector<float> grid() {
-  std::vector<float> values = {0.0f, -0.0f, 88.0f, -88.0f, 1e10f, INFINITY, -INFINITY, NAN};
+  std::vector<float> values = {0.0f,      -0.0f,      88.0f,        -88.0f,       1e10f,       INFINITY,
+                               -INFINITY, NAN,        88.72283173f, -88.7228317f, 88.7228394f, -88.7228394f,
+                               44.36142f, -44.36142f, -3e7f,        -1e20f};
   for (float x = 0x1p-30f; x < 0x1p5f; x *= 1.19f) {
     values.push_back(x);
     values.push_back(-x);

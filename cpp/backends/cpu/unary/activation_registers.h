@@ -18,7 +18,7 @@ inline typename V::T exponential(typename V::T x) {
   const T clamped = V::at_least(V::at_most(x, V::all(89.0f)), V::all(-104.0f));
   const T n = rounded(clamped * 1.44269504f);
 #else
-  const T clamped = V::at_least(V::at_most(x, V::all(88.72284f)), V::all(-87.336544f));
+  const T clamped = V::at_least(V::at_most(x, V::all(88.72283f)), V::all(-87.336544f));
   const T shifted = clamped * 1.44269504f + 12582912.0f;  // 1.5 * 2^23: the sum's low bits are the rounded quotient
   const T n = shifted - 12582912.0f;
 #endif
@@ -37,7 +37,7 @@ inline typename V::T exponential(typename V::T x) {
   const I bits = ((I)shifted - 0x4b400000) << 23;
   T y = (T)((I)p + bits);
   y = V::select(x < -87.336544f, T{}, y);
-  y = V::select(x > 88.72284f, V::all(__builtin_inff()), y);
+  y = V::select(x > 88.72283f, V::all(__builtin_inff()), y);  // exp of the next float is 2^128 and more
   return V::select(x == x, y, x);
 #endif
 }

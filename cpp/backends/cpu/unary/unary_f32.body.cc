@@ -231,7 +231,8 @@ inline T area_sine(T x) {
 }
 inline T area_cosine(T x) {
   const T t = x - 1.0f;
-  return V::select(x > 1e9f, logarithm(x) + 0.693147181f, logarithm_of_more(t + root(t * (x + 1.0f))));
+  const T y = V::select(x > 1e9f, logarithm(x) + 0.693147181f, logarithm_of_more(t + root(t * (x + 1.0f))));
+  return V::select(x < 1.0f, V::all(__builtin_nanf("")), y);  // from -2^24 on, t and its root cancel
 }
 inline T area_tangent(T x) {
   const T a = V::absolute(x);
