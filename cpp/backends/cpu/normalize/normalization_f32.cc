@@ -234,17 +234,21 @@ void sum_rows(const NhwcF32& x, int64_t n, int64_t first, int64_t last, const fl
   }
 }
 
-/// The sum of a group's squares in double, where single precision cannot hold them.
-double exact_squares(const NhwcF32& x, int64_t n, int64_t first, int64_t last, float centre) {
-  double sum = 0;
+/// A group's sums of x - centre and of its squares in double.
+struct GroupSums {
+  double first = 0, squares = 0;
+};
+GroupSums exact_sums(const NhwcF32& x, int64_t n, int64_t first, int64_t last, float centre) {
+  GroupSums sums;
   for (int64_t i = 0; i < x.size.h * x.size.w; ++i) {
     const float* at = x.at + n * x.step + i / x.size.w * x.row + i % x.size.w * x.pitch;
     for (int64_t c = first; c < last; ++c) {
       const double v = static_cast<double>(at[c]) - static_cast<double>(centre);
-      sum += v * v;
+      sums.first += v;
+      sums.squares += v * v;
     }
   }
-  return sum;
+  return sums;
 }
 
 template <const F32Isa& isa>
@@ -273,16 +277,23 @@ Status group_nhwc_run(const KernelNode& node, const KernelContext& context, std:
     };
     sum_parts(nullptr);
     for (int64_t g = 0; g < groups; ++g) {
-      means[g] = group_sum(g) / count;
+      const double sum = group_sum(g);
+      const bool holds = std::fabs(sum) < INFINITY;
+      means[g] = (holds ? sum : exact_sums(x, n, g * channels, (g + 1) * channels, 0).first) / count;
       std::fill_n(by.centre + g * channels, channels, static_cast<float>(means[g]));
     }
     sum_parts(by.centre);
     for (int64_t g = 0; g < groups; ++g) {
       const float centre = by.centre[g * channels];
-      double squares = group_sum(g);
-      if (!(squares < __builtin_inf())) squares = exact_squares(x, n, g * channels, (g + 1) * channels, centre);
-      const double rest = means[g] - static_cast<double>(centre);
-      const double inverse = 1 / std::sqrt(squares / count - rest * rest + epsilon);
+      const double squares = group_sum(g), part = static_cast<double>(centre) * 0x1p-12;
+      double rest = means[g] - static_cast<double>(centre), variance = squares / count - rest * rest;
+      // Of numbers that are nearly equal, what their sum has lost may be more than what they differ by.
+      if (!(squares < INFINITY) || variance < part * part) {
+        const GroupSums exact = exact_sums(x, n, g * channels, (g + 1) * channels, centre);
+        rest = exact.first / count;
+        variance = exact.squares / count - rest * rest;
+      }
+      const double inverse = 1 / std::sqrt((variance < 0 ? 0 : variance) + epsilon);
       for (int64_t c = g * channels; c < (g + 1) * channels; ++c) {
         const double factor = static_cast<double>(in[1].data<float>()[c]) * inverse;
         by.factor[c] = static_cast<float>(factor);

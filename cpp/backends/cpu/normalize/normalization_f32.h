@@ -6,7 +6,7 @@
 
 namespace pinnace::cpu {
 
-/// Of some numbers: their mean, rounded, what that left off, and their variance (of the population).
+/// Of some numbers: their mean, nearly, what that left off, and their variance (of the population), 0 or more.
 struct MomentsF32 {
   float centre;
   double rest, variance;

@@ -105,11 +105,25 @@ void log_softmax(const F32Isa& isa, const Slices& slices, const float* x, float*
   isa.arithmetic->pixels(BinaryKind::kSub, y, slices.inner, logs, 0, y, slices.inner, slices.size, count);
 }
 
+/// The same in double, of one column: a norm may be larger than single precision holds.
+void exact_lp_normalization(Reduction kind, const Slices& slices, const float* x, float* y) {
+  double norm = 0;
+  for (int64_t i = 0; i < slices.size; ++i) {
+    const auto v = static_cast<double>(x[i * slices.inner]);
+    norm += kind == Reduction::kL1 ? std::fabs(v) : v * v;
+  }
+  if (kind == Reduction::kL2) norm = std::sqrt(norm);
+  for (int64_t i = 0; i < slices.size; ++i) {
+    y[i * slices.inner] = static_cast<float>(static_cast<double>(x[i * slices.inner]) / norm);
+  }
+}
+
 /// y = x / norm, 0 where that is 0.
 void lp_normalization(const F32Isa& isa, Reduction kind, const Slices& slices, const float* x, float* y,
                       int64_t count) {
   double sums[kColumns];
   float norms[kColumns];
+  bool fits = true;
   if (slices.inner == 1) {
     sums[0] = reduce_row(isa, kind, x, slices.size);
   } else {
@@ -117,6 +131,11 @@ void lp_normalization(const F32Isa& isa, Reduction kind, const Slices& slices, c
   }
   for (int64_t c = 0; c < count; ++c) {
     norms[c] = sums[c] == 0 ? 1 : static_cast<float>(finished(kind, sums[c], slices.size));
+    fits &= norms[c] != INFINITY;
+  }
+  if (!fits) {
+    for (int64_t c = 0; c < count; ++c) exact_lp_normalization(kind, slices, x + c, y + c);
+    return;
   }
   if (slices.inner == 1) return isa.arithmetic->dense(BinaryKind::kDiv, x, 1, norms, 0, y, slices.size);
   isa.arithmetic->pixels(BinaryKind::kDiv, x, slices.inner, norms, 0, y, slices.inner, slices.size, count);
