@@ -264,6 +264,14 @@ INSTANTIATE_TEST_SUITE_P(All, LooksInside,
   output "y" %y
 })",
                                                    "conv_depthwise_f32_"},
+                                           OneTask{"MatrixProduct",
+                                                   R"(graph "g" {
+  input %x : f32[2,160,1024]
+  input %w : f32[2,1024,4096]
+  %y = mat_mul(%x, %w)
+  output "y" %y
+})",
+                                                   "mat_mul_f32_"},
                                            OneTask{"MaxPool",
                                                    R"(graph "g" {
   input %x : u8[1,64,128,128]

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/move/strided_copy.h"
+#include "backends/cpu/pace.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -73,8 +74,9 @@ void PackedB::pack(const GemmTilesF32& tiles, const float* b, ptrdiff_t k_step, 
 void ProductF32::block(const GemmTilesF32& tiles, int64_t m0, int64_t m1, int64_t p0, int64_t p1) const {
   const ptrdiff_t zero = 0;
   const int64_t blocks = shape.blocks(), pair = together(tiles);
+  Pace pace((m1 - m0) * shape.count(0));
   for (int64_t k = 0; k < blocks; ++k) {
-    for (int64_t p = p0; p < p1; ++p) {
+    for (int64_t p = p0; p < p1 && !pace.stops(); ++p) {
       const int64_t n = p * tiles.nr;
       GemmRowsF32 g{};
       g.a = a + m0 * a_row + shape.first(k) / pair;
