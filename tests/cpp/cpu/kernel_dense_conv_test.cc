@@ -50,7 +50,8 @@ TEST(KernelDenseConv, ThreeDimensions) {
     const auto want = call.run(call.op->reference);
     ASSERT_TRUE(want.ok()) << want.status().message();
     for (const CpuKernelLine& line : cpu_kernels()) {
-      if (!line.name.starts_with("conv_f32") || !line_runs(line)) continue;
+      const bool dense = line.name.starts_with("conv_f32") || line.name.starts_with("conv_variable_f32");
+      if (!dense || !line_runs(line)) continue;
       std::vector<std::string> results;
       for (int threads : {1, 3}) {
         const auto got = call.run_line(line, threads);
@@ -64,6 +65,32 @@ TEST(KernelDenseConv, ThreeDimensions) {
     }
   }
   EXPECT_GT(ran, 0);
+}
+
+/// Weights that another node computes have a kernel too; rows of 1024 are those that constant ones are spread for.
+TEST(KernelDenseConv, WeightsThatAreNoConstants) {
+  constexpr Case kPage = {.inputs = "f32[2,1024,2,3];f32[9,1024,1,1];f32[9]"},
+                 kGroups = {.inputs = "f32[1,6,5,7];f32[8,3,3,3]", .attributes = "group=2, pads=[1,0,1,2]"};
+  int ran = 0;
+  for (const Case& source : {kPage, kGroups}) {
+    const auto built = build_case("conv", source, test_seed());
+    ASSERT_TRUE(built.ok()) << built.status().message();
+    const auto want = run_case(*built);
+    ASSERT_TRUE(want.ok());
+    std::vector<const TensorType*> types;
+    for (const CaseTensor& input : built->inputs) types.push_back(&input.type);
+    const CpuKernelLine* chosen = choose_kernel(NodeView(built->node(), *built->op, types), {Cpu::generic});
+    ASSERT_NE(chosen, nullptr) << "reference code";
+    EXPECT_EQ(chosen->name, str_cat("conv_variable_f32_", kernel_isa_name(Cpu::generic)));
+    for (const CpuKernelLine& line : cpu_kernels()) {
+      if (!line.name.starts_with("conv_variable_f32") || !line_runs(line)) continue;
+      const auto got = run_line(line, *built, 0b111, 2);
+      ASSERT_TRUE(got.ok()) << line.name << ": " << got.status().message();
+      EXPECT_EQ(differs(line, *got, *want, kFloat32), "") << line.name << " on " << source.inputs;
+      ++ran;
+    }
+  }
+  EXPECT_GT(ran, 1);
 }
 
 }  // namespace

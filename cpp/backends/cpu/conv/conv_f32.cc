@@ -98,7 +98,7 @@ constexpr int64_t kBlockColumns = 64;
 /// Weights that are multiplied with every panel of a block before the next ones are read.
 constexpr int64_t kWeightFloats = 32 * 1024;
 
-/// Where rows of weights would push each other out of the first-level cache, they are copied, a line apart.
+/// Where rows of constant weights would push each other out of the first-level cache, they are copied, a line apart.
 ptrdiff_t weights_row(const ConvShape& s) {
   return row_distance(s.out_channels, s.K);
 }
@@ -178,8 +178,9 @@ struct ConvProduct {
   const ConvShape& s;
   const VolumePart& part;
   const GemmTilesF32& tiles;
-  const float* weights;  ///< [out_channels, K], rows weights_row() apart
-  const float* bias;     ///< [out_channels] or null
+  const float* weights;  ///< [out_channels, K]
+  ptrdiff_t weights_row;
+  const float* bias;  ///< [out_channels] or null
   float* y;
   UnaryF32 map;
 
@@ -190,7 +191,7 @@ struct ConvProduct {
   /// Rows [m0, m1) of columns [first, first + count), whose panels stand one behind the other. Every element's sum runs
   /// over ascending k, whatever is cut where.
   void block(int64_t m0, int64_t m1, int64_t first, int64_t count, const float* panels) const {
-    const ptrdiff_t zero = 0, row = weights_row(s);
+    const ptrdiff_t zero = 0;
     const bool whole = part.K == s.K;
     const int64_t rows = std::max<int64_t>(1, kWeightFloats / part.K / 42) * 42;  // whole tiles, of 6 rows or of 14
     for (int64_t m = m0; m < m1; m += rows) {
@@ -199,8 +200,8 @@ struct ConvProduct {
       for (int64_t n = 0; n < count; n += tiles.nr) {
         const int64_t width = panel_width(tiles, n, count);
         GemmRowsF32 g{};
-        g.a = weights + m * row;
-        g.a_row = row;
+        g.a = weights + m * weights_row;
+        g.a_row = weights_row;
         g.blocks = whole ? &zero : s.blocks(part);
         g.block_count = whole ? 1 : s.in_channels;
         g.k = whole ? s.K : s.block(part);
@@ -238,6 +239,7 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
   const UnaryF32 map = fused_unary(node);
   auto* scratch = reinterpret_cast<float*>(context.scratch);
   const float* weights = context.packed ? reinterpret_cast<const float*>(context.packed) : in[1].data<float>();
+  const ptrdiff_t row = context.packed ? weights_row(s) : s.K;
   const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
   /// One group of one image, the outputs of one part.
   const auto run = [&](int64_t n, int64_t g, const VolumePart& part) {
@@ -245,7 +247,8 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
     const ConvProduct product{s,
                               part,
                               *isa.gemm,
-                              weights + g * s.out_channels * weights_row(s),
+                              weights + g * s.out_channels * row,
+                              row,
                               bias ? bias + g * s.out_channels : nullptr,
                               out[0].data<float>() + (n * s.groups + g) * s.out_channels * s.columns,
                               map};
@@ -301,6 +304,16 @@ constexpr CpuKernel make_conv() {
           .plan = plan_shape,
           .scratch_bytes = conv_scratch_bytes<isa>,
           .run = conv_run<isa>};
+}
+
+/// The same of weights that are no constants, which are read as they are.
+template <const F32Isa& isa>
+constexpr CpuKernel make_variable() {
+  CpuKernel kernel = make_conv<isa>();
+  kernel.packed_bytes = nullptr;
+  kernel.pack = nullptr;
+  kernel.packs = 0;
+  return kernel;
 }
 
 // ------------------------------------------------------------------------------------------------------ depthwise
@@ -393,5 +406,6 @@ constexpr CpuKernel make_depthwise() {
 
 PINNACE_KERNELS_F32(conv_depthwise_f32, make_depthwise)
 PINNACE_KERNELS_F32(conv_f32, make_conv)
+PINNACE_KERNELS_F32(conv_variable_f32, make_variable)
 
 }  // namespace pinnace::cpu
