@@ -220,6 +220,42 @@ INSTANTIATE_TEST_SUITE_P(All, CancelInside,
                                            Long{"HugeBox", "roi_align '", kHugeBox, 1}),
                          [](const auto& info) { return std::string(info.param.name); });
 
+/// A constant of zeros, without its name.
+std::string zeros(std::string_view type, int64_t count) {
+  std::string text = str_cat(type, " = {0");
+  for (int64_t i = 1; i < count; ++i) text += ",0";
+  return text + "}";
+}
+/// A row of an image that makes one product of many rows.
+const std::string kLineOfPixels = str_cat(R"(graph "g" {
+  input %x : f32[1,8,1,200000]
+  const %w : )",
+                                          zeros("f32[64,8,1,9]", 4608),
+                                          R"(
+  %y = conv(%x, %w) {pads=[0,4,0,4]}
+  output "y" %y
+})");
+const std::string kLineOfBytes = str_cat(R"(graph "g" {
+  input %x : u8[1,8,1,200000]{scale 0.1, zero 3}
+  const %w : )",
+                                         zeros("i8[64,8,1,9]{scale 0.1, zero 0}", 4608),
+                                         R"(
+  %y : u8[1,64,1,200000]{scale 0.1, zero 3} = conv(%x, %w) {pads=[0,4,0,4]}
+  output "y" %y
+})");
+/// Eight steps of some hundred sequences.
+const std::string kManySequences = str_cat(R"(graph "g" {
+  input %x : f32[8,128,8]
+  const %w : )",
+                                           zeros("f32[1,512,8]", 4096),
+                                           R"(
+  const %r : )",
+                                           zeros("f32[1,512,512]", 262144),
+                                           R"(
+  %y = rnn(%x, %w, %r)
+  output "y" %y
+})");
+
 /// Kernels whose work is one task of a single thread.
 struct OneTask {
   const char *name, *graph;
@@ -272,6 +308,42 @@ INSTANTIATE_TEST_SUITE_P(All, LooksInside,
   output "y" %y
 })",
                                                    "mat_mul_f32_"},
+                                           OneTask{"LineOfPixels", kLineOfPixels.c_str(), "conv_nhwc_f32_"},
+                                           OneTask{"LineOfBytes", kLineOfBytes.c_str(), "conv_nhwc_i8_"},
+                                           OneTask{"ScatteredTuples",
+                                                   R"(graph "g" {
+  input %x : f32[16,64]
+  input %i : i64[100000,1]
+  input %u : f32[100000,64]
+  %y = scatter_nd(%x, %i, %u) {reduction="add"}
+  output "y" %y
+})",
+                                                   "scatter_nd_any_"},
+                                           OneTask{"ScatteredLine",
+                                                   R"(graph "g" {
+  input %x : f32[1000]
+  input %i : i64[2000000]
+  input %u : f32[2000000]
+  %y = scatter_elements(%x, %i, %u) {axis=0, reduction="add"}
+  output "y" %y
+})",
+                                                   "scatter_elements_any_"},
+                                           OneTask{"WidePad",
+                                                   R"(graph "g" {
+  input %x : f32[1,10]
+  const %pads : i64[4] = {0,1000000,0,1000000}
+  %y = pad(%x, %pads) {mode="edge"}
+  output "y" %y
+})",
+                                                   "pad_any_"},
+                                           OneTask{"SoftmaxOfColumns",
+                                                   R"(graph "g" {
+  input %x : f32[100000,64]
+  %y = softmax(%x) {axis=0}
+  output "y" %y
+})",
+                                                   "softmax_columns_f32_"},
+                                           OneTask{"ManySequences", kManySequences.c_str(), "recurrent_f32_"},
                                            OneTask{"MaxPool",
                                                    R"(graph "g" {
   input %x : u8[1,64,128,128]

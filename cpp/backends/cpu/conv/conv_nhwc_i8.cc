@@ -7,6 +7,7 @@
 #include "backends/cpu/conv/conv_tasks.h"
 #include "backends/cpu/i8_isa.h"
 #include "backends/cpu/matmul/weights_i8.h"
+#include "base/cancel.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -85,6 +86,21 @@ Status conv_pack(const KernelNode& node, std::byte* packed) {
     }
   }
   return {};
+}
+
+/// gemm.rows(), which looks whether to stop where a run is long.
+__attribute__((noinline)) void product_rows(const GemmTilesI8& gemm, const GemmRowsI8& all, int32_t width) {
+  const int64_t each = rows_between_looks(4 * all.block_count * all.quads * width);
+  if (all.M <= each || all.runs > 1) return gemm.rows(all, width);
+  GemmRowsI8 g = all;
+  for (int64_t left = all.M; left > 0 && !loop_stops(); left -= each) {
+    g.M = std::min(left, each);
+    gemm.rows(g, width);
+    g.a += each * g.a_row;
+    g.c += each * g.c_row;
+    if (g.added.at) g.added.at += each * g.added.row;
+    if (g.row_sums) g.row_sums += each;
+  }
 }
 
 int64_t table_bytes(const NhwcConv& c) {
@@ -210,7 +226,7 @@ Status conv_run(const KernelNode& node, const KernelContext& context, std::span<
         run.c = place(y, u, 1) + channel;
         if (adds) run.added.at = place(r, u, 1) + channel;
         if (zeros) run.row_sums = row_sums + group * all_pixels + u * unit_pixels;
-        isa.gemm->rows(run, static_cast<int32_t>(width));
+        product_rows(tiles, run, static_cast<int32_t>(width));
       });
     }
   });

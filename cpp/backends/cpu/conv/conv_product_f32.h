@@ -5,6 +5,7 @@
 
 #include "backends/cpu/conv/conv_nhwc.h"
 #include "backends/cpu/conv/conv_tasks.h"
+#include "base/cancel.h"
 
 namespace pinnace::cpu {
 
@@ -14,6 +15,21 @@ inline int64_t panel_elements(const GemmTilesF32& tiles, int64_t columns, int64_
 }
 inline int64_t panel_elements(const GemmTiles<uint16_t>&, int64_t columns, int64_t K) {
   return columns * (1 + K);
+}
+
+/// gemm.rows() of one run, which looks whether to stop where that is long.
+template <class T>
+__attribute__((noinline)) void product_rows(const GemmTiles<T>& gemm, const GemmRows<T>& all, int32_t width) {
+  const int64_t each = rows_between_looks(all.block_count * all.k * width);
+  if (all.M <= each) return gemm.rows(all, width);
+  GemmRows<T> g = all;
+  for (int64_t left = all.M; left > 0 && !loop_stops(); left -= each) {
+    g.M = std::min(left, each);
+    gemm.rows(g, width);
+    g.a += each * g.a_row;
+    g.c += each * g.c_row;
+    if (g.residual) g.residual += each * g.residual_row;
+  }
 }
 
 /// Outputs that the same taps reach: from (y, x) on, every step-th of ConvPlan, up to (end_y, end_x). conv has one
@@ -136,7 +152,7 @@ class ConvRun {
       g.c = y_.at + channel + first * y_.pitch;
       g.residual = adds_ ? r_.at + channel + first * r_.pitch : nullptr;
       g.M = last - first;
-      return gemm.rows(g, static_cast<int32_t>(width));
+      return product_rows(gemm, g, static_cast<int32_t>(width));
     }
     g.M = (phase.end_x - phase.x + plan_.step_x - 1) / plan_.step_x;
     const int64_t together = images ? last : column ? y_.size.h : 1;  // rows of one product, from a multiple of it on
@@ -151,7 +167,7 @@ class ConvRun {
       g.a = taps ? a + item * x_.step + row / plan_.step_y * plan_.stride_y * x_.row : &kZero;
       g.c = y_.at + channel + item * y_.step + row * y_.row + phase.x * y_.pitch;
       g.residual = adds_ ? r_.at + channel + item * r_.step + row * r_.row + phase.x * r_.pitch : nullptr;
-      gemm.rows(g, static_cast<int32_t>(width));
+      product_rows(gemm, g, static_cast<int32_t>(width));
     }
   }
 

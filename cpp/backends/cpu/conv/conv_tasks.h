@@ -6,6 +6,13 @@
 
 namespace pinnace::cpu {
 
+/// Rows of a product that are some millions of multiply-adds, after which is looked whether to stop: a row of an image
+/// may have more. products: of one row.
+inline int64_t rows_between_looks(int64_t products) {
+  constexpr int64_t kTiles = 168;  // whole tiles of every instruction set
+  return std::max<int64_t>(1, (int64_t{1} << 23) / std::max<int64_t>(1, products) / kTiles) * kTiles;
+}
+
 /// What there is to do. A unit is what blocks are made of: a pixel, where those of an image stand at one distance, or a
 /// row of pixels.
 struct ConvWork {

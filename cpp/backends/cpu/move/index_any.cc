@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/cpu/move/strided_copy.h"
+#include "backends/cpu/pace.h"
 #include "ops/scatter.h"
 
 namespace pinnace::cpu {
@@ -317,11 +318,18 @@ Status scatter_elements_run(const KernelNode& node, const KernelContext& context
       T* y = out[0].data<T>() + to;
       if (next == 1) {
         for (int64_t i = 0; i < count; ++i) {
-          scatter_line<kJoin>(indices + i * step, values + i * step, 1, length, y + i * each, 0, along, size);
+          for (int64_t first = 0; first < length && !loop_stops(); first += kEach) {
+            const int64_t at = i * step + first;
+            scatter_line<kJoin>(indices + at, values + at, 1, std::min(kEach, length - first), y + i * each, 0, along,
+                                size);
+          }
         }
       } else {
-        for (int64_t i = 0; i < length; ++i) {
-          scatter_line<kJoin>(indices + i * next, values + i * next, step, count, y, each, along, size);
+        const int64_t some = std::max<int64_t>(1, kEach / count);
+        for (int64_t first = 0; first < length && !loop_stops(); first += some) {
+          for (int64_t i = first; i < std::min(length, first + some); ++i) {
+            scatter_line<kJoin>(indices + i * next, values + i * next, step, count, y, each, along, size);
+          }
         }
       }
     });
@@ -339,7 +347,9 @@ Status scatter_nd_run(const KernelNode& node, const KernelContext& context, std:
   PINNACE_ASSIGN(const Join join, scatter_join(node));
   const Tuples tuples{k, x.size, x.stride};
   const EitherIndices indices = either_indices(in[1]);
+  Pace looks(k);
   for (int64_t i = 0; i < count && k > 0; ++i) {
+    if (looks.stops()) return stop_status(node.label());
     if (tuples.place(indices + i * k) < 0) return tuples.refuse_outside(node, in[1]);
   }
   copy_all(context, in[0], out[0]);
@@ -348,7 +358,8 @@ Status scatter_nd_run(const KernelNode& node, const KernelContext& context, std:
   const auto each_update = [&](size_t bytes, auto f) {
     context.parallel((run + width - 1) / width, [&](int64_t t) {
       const int64_t first = t * width, some = std::min(width, run - first);
-      for (int64_t i = 0; i < count; ++i) {
+      Pace pace(some);
+      for (int64_t i = 0; i < count && !pace.stops(); ++i) {
         const int64_t to = tuples.place(indices + i * k) + first, from = i * run + first;
         f(out[0].bytes + static_cast<size_t>(to) * bytes, in[2].bytes + static_cast<size_t>(from) * bytes, some);
       }

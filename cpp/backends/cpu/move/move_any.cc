@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/move/strided_copy.h"
+#include "backends/cpu/pace.h"
 #include "ops/move.h"
 
 namespace pinnace::cpu {
@@ -177,6 +178,7 @@ Status pad_run(const KernelNode& node, const KernelContext& context, std::span<c
   const int64_t end = std::clamp<int64_t>(left + (x.rank ? x.size[last] : 1), first, width);
   const int64_t each = std::max<int64_t>(1, 16384 / width);
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
+    Pace pace(1);
     for (int64_t r = t * each; r < std::min(rows, (t + 1) * each); ++r) {
       int64_t rest = r, base = 0;
       bool inside = true;
@@ -199,7 +201,7 @@ Status pad_run(const KernelNode& node, const KernelContext& context, std::span<c
         fill(to + static_cast<size_t>(end) * bytes, width - end, value, bytes);
         continue;
       }
-      for (int64_t i = 0; i < width; i = i + 1 == first ? std::max(end, i + 1) : i + 1) {
+      for (int64_t i = 0; i < width && !pace.stops(); i = i + 1 == first ? std::max(end, i + 1) : i + 1) {
         if (i >= first && i < end) continue;
         const int64_t at = source_of(i - left, x.size[last], mode);
         copy_element(to + static_cast<size_t>(i) * bytes, from + static_cast<size_t>(at) * bytes, bytes);

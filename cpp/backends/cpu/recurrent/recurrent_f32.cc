@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "backends/cpu/matmul/gemm_f32.h"
+#include "backends/cpu/pace.h"
 #include "backends/cpu/recurrent/recurrent_f32.h"
 #include "backends/cpu/recurrent/step_team.h"
 #include "ops/recurrent.h"
@@ -377,7 +378,8 @@ class Run {
         const int phase = static_cast<int>(step % phases);
         const int64_t own = blocks[phase], all = p_.directions * own;
         const int64_t begin = all * part / team.parts(), end = all * (part + 1) / team.parts();
-        for (int64_t at = begin; at < end; ++at) {
+        Pace pace(p_.B * std::max(p_.P, p_.H));
+        for (int64_t at = begin; at < end && !pace.stops(); ++at) {
           const int64_t item = step & 1 ? begin + end - 1 - at : at;
           if (phase == 1 && p_.projected) {
             project_state(first_ + step / phases, item / own, p_.block_at(item % own, p_.h_padded));

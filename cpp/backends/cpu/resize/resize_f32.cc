@@ -212,7 +212,11 @@ void resize_columns(const ResizeTapsF32& taps, const ResizeSizes& s, int64_t row
     const float* from = x + row * s.in[1];
     float* to = y + row * s.out[1];
     if (count == 1) {
-      loops.along(taps, s.out[1], from, 1, to, 1, 1);
+      constexpr int64_t kEach = 65536;
+      for (int64_t first = 0; first < s.out[1] && !loop_stops(); first += kEach) {
+        const ResizeTapsF32 some{taps.start + first, taps.index, taps.weight};
+        loops.along(some, std::min(kEach, s.out[1] - first), from, 1, to + first, 1, 1);
+      }
       continue;
     }
     transpose_floats(from, s.in[1], before, count, count, s.in[1]);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "backends/cpu/pace.h"
 #include "backends/cpu/reduce/reduce_f32.h"
 #include "ops/lines.h"
 
@@ -67,7 +68,8 @@ Status softmax_columns_run(const KernelNode& node, const KernelContext& context,
     float most[kColumns], sums[kColumns] = {};
     std::fill_n(most, count, -__builtin_inff());
     isa.columns->extreme(false, x, slices.inner, slices.size, count, most);
-    for (int64_t i = 0; i < slices.size; ++i) {
+    Pace pace(count);
+    for (int64_t i = 0; i < slices.size && !pace.stops(); ++i) {
       float* row = y + i * slices.inner;
       isa.arithmetic->dense(BinaryKind::kSub, x + i * slices.inner, 1, most, 1, row, count);
       isa.activation->map({UnaryKind::kExp, 0, 0}, row, row, count);
