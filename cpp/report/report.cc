@@ -305,6 +305,11 @@ Result<Page> run_report(std::span<const std::byte> kit, const Options& options) 
     if (!(options.seconds > 0 && options.seconds <= 1e6)) {
       return Status(Code::kInvalidArgument, "a report cannot be given " + std::to_string(options.seconds) + " seconds");
     }
+    // Tensors are used where they lie, at multiples of 8 bytes from the kit's first one.
+    if (reinterpret_cast<uintptr_t>(kit.data()) % alignof(int64_t)) {
+      const std::vector<std::byte> copy(kit.begin(), kit.end());
+      return run_report(copy, options);
+    }
     const auto read = read_kit(kit);
     if (!read) return read.status();
     auto infos = target_infos();

@@ -3,34 +3,36 @@
 
 #include <algorithm>
 
+#include "base/type_size.h"
+
 namespace pinnace {
 namespace {
 
+/// Kernels read and write whole elements, for which the language and some instructions ask.
 Status check_memory(std::string_view what, const std::string& name, const Tensor& t, int64_t bytes) {
   if (!t.memory.host && bytes > 0) return invalid(what, " '", name, "' has no memory");
   if (static_cast<int64_t>(std::min<size_t>(t.memory.bytes, INT64_MAX)) < bytes) {
     return invalid(what, " '", name, "' has ", t.memory.bytes, " bytes of memory, its type ", t.type, " needs ", bytes);
   }
-  return {};
-}
-
-/// bytes of a concrete type, or an error if they overflow.
-Status checked_bytes(std::string_view what, const std::string& name, const TensorType& type, int64_t* bytes) {
-  int64_t total = dtype_bits(type.dtype);
-  for (const Dim& d : type.shape) {
-    if (d.size > 0 && total > INT64_MAX / 16 / d.size) {
-      return invalid(what, " '", name, "': ", type, " is larger than memory can be");
-    }
-    total *= d.size;
+  const auto element = static_cast<uintptr_t>(std::max(dtype_bits(t.type.dtype) / 8, 1));
+  if (bytes > 0 && reinterpret_cast<uintptr_t>(t.memory.host) % element) {
+    return invalid(what, " '", name, "' begins at an address that is no multiple of ", element, ", the bytes of one ",
+                   dtype_name(t.type.dtype));
   }
-  *bytes = (total + 7) / 8;
   return {};
 }
 
-bool overlap(const Memory& a, size_t a_bytes, const Memory& b, size_t b_bytes) {
-  const auto* x = static_cast<const std::byte*>(a.host);
-  const auto* y = static_cast<const std::byte*>(b.host);
-  return a_bytes && b_bytes && x < y + b_bytes && y < x + a_bytes;
+/// bytes of a concrete type, or an error if its sizes overflow in any order: a size of 0 counts as 1.
+Status checked_bytes(std::string_view what, const std::string& name, const TensorType& type, int64_t* bytes) {
+  if (!fits_memory(type)) return invalid(what, " '", name, "': ", type, " is larger than memory can be");
+  *bytes = type.bytes();
+  return {};
+}
+
+/// Sums of an address and a caller's number of bytes might overflow; differences cannot.
+bool overlap(const Memory& a, const Memory& b) {
+  const auto x = reinterpret_cast<uintptr_t>(a.host), y = reinterpret_cast<uintptr_t>(b.host);
+  return a.bytes && b.bytes && (x <= y ? y - x < a.bytes : x - y < b.bytes);
 }
 
 }  // namespace
@@ -85,8 +87,9 @@ Status bind_inputs(std::span<const TensorSpec> specs, std::span<const Symbol> sy
   return {};
 }
 
-Status bind_outputs(std::span<const TensorSpec> specs, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
-                    std::span<const int64_t> symbol_sizes, std::span<TensorView> views) {
+Status bind_outputs(std::span<const TensorSpec> specs, std::span<const Symbol> symbols, std::span<const Tensor> inputs,
+                    std::span<const Tensor> outputs, std::span<const int64_t> symbol_sizes,
+                    std::span<TensorView> views) {
   std::fill(views.begin(), views.end(), TensorView{});
   if (outputs.empty()) return {};
   if (outputs.size() != specs.size()) {
@@ -97,7 +100,7 @@ Status bind_outputs(std::span<const TensorSpec> specs, std::span<const Tensor> i
     const Tensor& t = outputs[i];
     if (!t.memory.host) continue;
     if (t.type.dtype != spec.type.dtype || t.type.rank() != spec.type.rank()) {
-      return invalid("output '", spec.name, "': is ", t.type, ", must be ", spec.type);
+      return invalid("output '", spec.name, "': is ", t.type, ", must be ", to_string(spec.type, symbols));
     }
     for (int d = 0; d < spec.type.rank(); ++d) {
       const Dim& want = spec.type.shape[d];
@@ -116,18 +119,30 @@ Status bind_outputs(std::span<const TensorSpec> specs, std::span<const Tensor> i
     PINNACE_TRY(checked_bytes("output", spec.name, t.type, &bytes));
     PINNACE_TRY(check_memory("output", spec.name, t, bytes));
     for (size_t j = 0; j < inputs.size(); ++j) {
-      if (overlap(t.memory, t.memory.bytes, inputs[j].memory, inputs[j].memory.bytes)) {
+      if (overlap(t.memory, inputs[j].memory)) {
         return invalid("output '", spec.name, "' overlaps the memory of input ", j);
       }
     }
     for (size_t j = 0; j < i; ++j) {
-      if (outputs[j].memory.host && overlap(t.memory, t.memory.bytes, outputs[j].memory, outputs[j].memory.bytes)) {
+      if (outputs[j].memory.host && overlap(t.memory, outputs[j].memory)) {
         return invalid("output '", spec.name, "' overlaps the memory of output '", specs[j].name, "'");
       }
     }
     views[i] = {&t.type, static_cast<std::byte*>(t.memory.host)};
   }
   return {};
+}
+
+Status check_declared(const TensorSpec& spec, std::span<const Symbol> symbols, std::span<const int64_t> symbol_sizes,
+                      const TensorType& made) {
+  const Shape& shape = spec.type.shape;
+  const bool same =
+      std::equal(shape.begin(), shape.end(), made.shape.begin(), made.shape.end(), [&](const Dim& said, const Dim& is) {
+        const int64_t size = said.symbol >= 0 ? symbol_sizes[static_cast<size_t>(said.symbol)] : said.size;
+        return size < 0 || !is.known() || is.size == size;
+      });
+  if (same && spec.type.dtype == made.dtype) return {};
+  return invalid("output '", spec.name, "' would be ", made, ", the program says ", to_string(spec.type, symbols));
 }
 
 }  // namespace pinnace

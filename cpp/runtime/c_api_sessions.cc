@@ -425,7 +425,8 @@ pnc_status pnc_session_finish(pnc_session* session, const pnc_tensor* inputs, in
   return guarded([&]() -> Status {
     RunArguments run;
     PINNACE_TRY(arguments_of(session, inputs, input_count, nullptr, 0, options, run));
-    if (!rest || rest_count != static_cast<int32_t>(session->session.outputs().size())) {
+    if (!rest) return null_argument("rest");
+    if (rest_count != static_cast<int32_t>(session->session.outputs().size())) {
       return invalid("rest has ", rest_count, " entries, there are ", session->session.outputs().size(), " outputs");
     }
     PINNACE_ASSIGN(const auto left, session->session.finish(run.inputs, {}, run.options));

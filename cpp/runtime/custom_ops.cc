@@ -52,7 +52,18 @@ Status custom_types(const NodeView& node, std::span<TensorType> outputs) {
   for (int i = 0; i < node.input_count(); ++i) inputs.push_back(node.has_input(i) ? node.input(i) : TensorType{});
   const LoopsMayStop none(false);  // it may make a session, whose constants are kept
   const Status status = custom(node).shape(inputs, attributes_of(node), outputs);
-  return status.with_prefix(str_cat(node.label(), ": shape function: "));
+  if (!status.ok()) return status.with_prefix(str_cat(node.label(), ": shape function: "));
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const auto wrong = [&](const auto&... parts) {
+      return node.error("shape function: output ", i, " has ", parts...);
+    };
+    const auto dtype = static_cast<unsigned>(outputs[i].dtype);
+    if (dtype >= static_cast<unsigned>(kDTypeCount)) return wrong("dtype ", dtype, ", which there is not");
+    for (const Dim& d : outputs[i].shape) {
+      if (d.size < Dim::kUnknown) return wrong("a size of ", d.size);
+    }
+  }
+  return {};
 }
 
 Tensor tensor_of(const TensorView& view) {

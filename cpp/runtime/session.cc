@@ -276,14 +276,18 @@ Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor
   const Prepared::Data& shared = prepared->data();
   const Program& program = shared.program;
   PINNACE_TRY(bind_inputs(program.inputs(), program.symbols(), in, symbol_sizes, inputs));
-  PINNACE_TRY(bind_outputs(shared.output_specs, in, out, symbol_sizes, outputs));
+  PINNACE_TRY(bind_outputs(shared.output_specs, program.symbols(), in, out, symbol_sizes, outputs));
   withdraw();
   PINNACE_ASSIGN(Instance * instance, runner->prepare(inputs, states.holder()));
+  for (size_t i = 0; i < shared.output_specs.size(); ++i) {
+    const TensorType& made = instance->plan->type_inference.types[shared.outputs[i]];
+    PINNACE_TRY(check_declared(shared.output_specs[i], program.symbols(), symbol_sizes, made));
+  }
   PINNACE_TRY(states.enter(*instance));
   for (size_t i = 0; i < out.size(); ++i) {  // room for the upper bound is demanded before anything runs
     if (!outputs[i].bytes) continue;
     const int64_t bound = bound_bytes(instance->plan->type_inference.types[shared.outputs[i]]);
-    if (bound > static_cast<int64_t>(out[i].memory.bytes)) {
+    if (bound > 0 && static_cast<size_t>(bound) > out[i].memory.bytes) {
       return invalid("output '", shared.output_specs[i].name, "' has ", out[i].memory.bytes,
                      " bytes of memory, its upper bound is ", bound);
     }

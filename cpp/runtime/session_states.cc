@@ -75,7 +75,7 @@ Status SessionStates::enter(const Instance& instance) {
 Status SessionStates::commit(const Instance& instance) {
   for (size_t i = 0; i < size(); ++i) {
     const TensorView& next = instance.views[graph_->states[i].output];
-    if (next.type->shape != views_[i].type->shape) {
+    if (next.type->dtype != views_[i].type->dtype || next.type->shape != views_[i].type->shape) {
       return invalid("state '", graph_->states[i].name, "' would change its type from ", *views_[i].type, " to ",
                      *next.type);
     }

@@ -158,7 +158,7 @@ void print_placement(const Session& session) {
 
 int bench(Session& session, const std::vector<Tensor>& tensors, int runs) {
   std::vector<double> times;
-  for (int i = 0; i < runs + 1; ++i) {
+  for (int64_t i = 0; i <= runs; ++i) {
     const auto start = std::chrono::steady_clock::now();
     if (const Status status = session.run(tensors); !status.ok()) return fail(status);
     const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - start;
@@ -182,6 +182,7 @@ int run(const Arguments& arguments) {
   if (const Status status = pinnace::set_log_sink(print_message, *log); !status.ok()) return fail(status);
   auto program = Program::open(arguments.program);
   if (!program) return fail(program.status());
+  if (!(arguments.deadline_ms <= 1e9)) return fail("--deadline-ms: must be a number");  // NaN is in any range
   pinnace::Options options;
   options.target = arguments.target;
   options.precision = arguments.precision;

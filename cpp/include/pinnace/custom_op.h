@@ -19,7 +19,8 @@ using CustomAttributes = std::vector<std::pair<std::string, std::string>>;
 struct CustomOp {
   std::string name;
   int outputs = 1;
-  /// Types of the outputs from those of the inputs. Sizes of inputs may be unknown (Dim::known()).
+  /// Types of the outputs from those of the inputs. Sizes of inputs may be unknown (Dim::known()). What becomes an
+  /// output of the program must be as the program declares it: else runs give kInvalidArgument.
   std::function<Status(std::span<const TensorType> inputs, const CustomAttributes& attributes,
                        std::span<TensorType> outputs)>
       shape;

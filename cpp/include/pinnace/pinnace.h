@@ -84,7 +84,8 @@ typedef enum pnc_dtype {
 
 #define PNC_MAX_RANK 32
 
-/* An array in memory of the caller: dense, row-major. As an output, data NULL asks the session to own the bytes. */
+/* An array in memory of the caller: dense, row-major, at a multiple of its elements' bytes (PNC_INVALID_ARGUMENT from a
+ * run otherwise). As an output, data NULL asks the session to own the bytes. */
 typedef struct pnc_tensor {
   void* data;
   size_t bytes; /* available from data on */
@@ -509,7 +510,8 @@ PNC_API void pnc_cancel_scope_leave(pnc_cancel_scope* scope);
 /* An operator of the application, for pnc_session_options::ops; `name` is what the source model calls it.
  *
  * shape      gives the outputs' types from the inputs': dtype, rank and shape, where -1 is a size that is not known
- *            yet. No tensor has data.
+ *            yet. No tensor has data. What becomes an output of the program must be as the program declares it: else
+ *            runs give PNC_INVALID_ARGUMENT.
  * reference  computes the outputs: all tensors are dense, and the outputs' data are to be filled.
  * user       goes to both.
  *

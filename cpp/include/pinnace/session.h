@@ -174,12 +174,11 @@ class Session {
 
   /// Runs the program once and waits for it.
   ///
-  /// inputs   one per inputs(), in order; dtype and shape satisfy inputs()[i] and the symbols; dense row-major;
-  /// borrowed
-  ///          until return.
-  /// outputs  one per outputs(), or empty: written in full, may not overlap inputs or each other. A Tensor with null
-  ///          memory (or an empty list) leaves the bytes with the session, see output(). Memory given must hold the
-  ///          upper bound of the type.
+  /// inputs   one per inputs(), in order; dtype and shape satisfy inputs()[i] and the symbols; dense row-major, at a
+  ///          multiple of the elements' bytes; borrowed until return.
+  /// outputs  one per outputs(), or empty: written in full, may not overlap inputs or each other, at such a multiple
+  ///          too. A Tensor with null memory (or an empty list) leaves the bytes with the session, see output(). Memory
+  ///          given must hold the upper bound of the type.
   ///
   /// kInvalidArgument: a type or a declared range is violated, the sentence names input, dimension, value and rule;
   /// outputs and state untouched. A GPU that is lost is opened anew, once, and the run is made again on it; after that

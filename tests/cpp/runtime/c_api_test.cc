@@ -422,6 +422,38 @@ TEST_F(CApi, RunsOnAThreadOfTheirOwn) {
   EXPECT_EQ(run, nullptr);
 }
 
+/// Kernels take addresses of whole elements; a slice of bytes may begin anywhere.
+TEST_F(CApi, MemoryBeginsAtAMultipleOfItsElements) {
+  create();
+  alignas(8) std::byte room[2 * sizeof x] = {};
+  const pnc_tensor aligned = inputs[0];
+  float y[4];
+  int8_t z[2];
+  pnc_tensor outputs[] = {{y, sizeof y, PNC_F32, 2, {2, 2}}, {z, sizeof z, PNC_I8, 1, {2}}};
+  for (size_t at = 0; at < 8; ++at) {
+    std::memcpy(room + at, x, sizeof x);
+    inputs[0].data = room + at;
+    const pnc_status status = pnc_session_run(session, inputs, 2, outputs, 2);
+    EXPECT_EQ(status, at % 4 ? PNC_INVALID_ARGUMENT : PNC_OK) << at;
+    if (at % 4) EXPECT_TRUE(says("input 'x' begins at an address that is no multiple of 4, the bytes of one float32"));
+  }
+  inputs[0] = aligned;
+  outputs[0].data = room + 2;
+  EXPECT_EQ(pnc_session_run(session, inputs, 2, outputs, 2), PNC_INVALID_ARGUMENT);
+  EXPECT_TRUE(says("output 'y' begins at an address that is no multiple of 4"));
+  outputs[0].data = y;
+  int8_t bytes[3] = {0, 3, 5};
+  inputs[1].data = bytes + 1;
+  EXPECT_EQ(pnc_session_run(session, inputs, 2, outputs, 2), PNC_OK) << pnc_error();
+  EXPECT_EQ(std::vector<float>(y, y + 4), right);
+  // States are copied.
+  float three = 3;
+  std::memcpy(room + 1, &three, sizeof three);
+  const pnc_tensor state = {room + 1, sizeof three, PNC_F32, 1, {1}};
+  EXPECT_EQ(pnc_session_set_state(session, 0, &state), PNC_OK) << pnc_error();
+  EXPECT_EQ(pnc_session_copy_state(session, 0, &state), PNC_OK) << pnc_error();
+}
+
 TEST_F(CApi, ScopesEndCallsThatTakeNoOptions) {
   pnc_cancel_scope* scope = nullptr;
   pnc_session* other = nullptr;
@@ -586,6 +618,10 @@ TEST_F(CApi, NullIsAnError) {
   const pnc_placement* rows = nullptr;
   const pnc_profile_event* events = nullptr;
   pnc_run* run = nullptr;
+  const pnc_streamed_input* streams = nullptr;
+  const pnc_streamed_output* streamed = nullptr;
+  pnc_custom_op* op = nullptr;
+  int64_t rest[2];
   pnc_plan_info plan;
   const pnc_fact half = {"key", nullptr};
   const pnc_status statuses[] = {
@@ -653,6 +689,31 @@ TEST_F(CApi, NullIsAnError) {
       pnc_session_copy_state(session, 0, nullptr),
       pnc_session_set_state(nullptr, 0, &tensor),
       pnc_session_set_state(session, 0, nullptr),
+      pnc_session_reset_state(nullptr),
+      pnc_session_save_state(nullptr, &data, &bytes),
+      pnc_session_save_state(session, nullptr, &bytes),
+      pnc_session_save_state(session, &data, nullptr),
+      pnc_session_restore_state(nullptr, "a", 1),
+      pnc_session_restore_state(session, nullptr, 1),
+      pnc_session_fork(nullptr, &session_made),
+      pnc_session_fork(session, nullptr),
+      pnc_session_finish(nullptr, nullptr, 0, nullptr, rest, 2),
+      pnc_session_finish(session, nullptr, 0, nullptr, nullptr, 2),
+      pnc_session_finish(session, nullptr, 0, nullptr, rest, -1),
+      pnc_session_run(nullptr, inputs, 2, nullptr, 0),
+      pnc_session_run(session, nullptr, 2, nullptr, 0),
+      pnc_session_run(session, inputs, -2, nullptr, 0),
+      pnc_session_run(session, inputs, 2, nullptr, 2),
+      pnc_session_run(session, inputs, 2, inputs, -1),
+      pnc_session_output(nullptr, 0, &tensor),
+      pnc_session_output(session, 0, nullptr),
+      pnc_program_streamed_inputs(nullptr, &streams, &count),
+      pnc_program_streamed_inputs(program, nullptr, &count),
+      pnc_program_streamed_outputs(nullptr, &streamed, &count),
+      pnc_program_streamed_outputs(program, &streamed, nullptr),
+      pnc_cancel_token_create(nullptr),
+      pnc_custom_op_create("a.b", 1, scaled_shape, nullptr, nullptr, &op),
+      pnc_custom_op_create("a.b", 1, scaled_shape, scaled, nullptr, nullptr),
       pnc_run_wait(nullptr),
       pnc_cancel_scope_enter(nullptr, nullptr),
       pnc_cancel_scope_enter_poll(nullptr, nullptr, nullptr)};

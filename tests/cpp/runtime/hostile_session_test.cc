@@ -161,6 +161,26 @@ TEST(HostileSessions, AnEmptyTensorCostsNothingHoweverLargeItsOtherSizes) {
   }
 }
 
+/// Sizes that overflow beside one of 0 are refused, wherever it stands: products of some of them are taken too.
+TEST(HostileSessions, AnEmptyTensorIsNoLargerThanMemoryCanBe) {
+  constexpr int64_t kMuch = int64_t{1} << 40;
+  auto session = Session::create(program_of("graph \"g\" { symbol a 0..inf symbol b 0..inf symbol c 0..inf "
+                                            "input %x : f32[a,b,c] %y : f32[a,b,c] = softmax(%x) {axis=1} "
+                                            "output \"y\" %y }"),
+                                 {.threads = 1});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  for (const Shape& shape : {Shape{0, kMuch, kMuch}, Shape{kMuch, 0, kMuch}, Shape{kMuch, kMuch, 0}}) {
+    Tensor x;
+    x.type.shape = shape;
+    const Status status = session->run(std::vector{x});
+    EXPECT_EQ(status.code(), Code::kInvalidArgument);
+    EXPECT_NE(status.message().find("larger than memory can be"), std::string::npos) << status.message();
+  }
+  Tensor x;
+  x.type.shape = {0, kMuch, 3};
+  EXPECT_TRUE(session->run(std::vector{x}).ok());
+}
+
 /// A node whose rule needs a number of the run's is planned when that is there; one that only checks that it is a
 /// number stays among the others.
 TEST(HostileSessions, OnlyNumbersThatDecideSizesAreAskedForAgain) {

@@ -433,6 +433,7 @@ def test_pinnace_run(files: Files) -> None:
         ([files / "nowhere.pnc"], "nowhere.pnc"),
         ([files.program, "--threads", "-1"], "--threads"),
         ([files.program, "--bench", "none"], "--bench"),
+        ([files.program, "--deadline-ms", "nan"], "--deadline-ms"),
         ([files.program, "--target", "tpu"], "'tpu' is not known"),
         ([files.program, "--input", "x"], "NAME=FILE"),
         ([files.program, "--input", f"z={files / 'x.bin'}"], "no input 'z'"),
