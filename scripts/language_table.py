@@ -43,7 +43,7 @@ ROWS = (
     ("where each node runs", "Session.placement", "Session::placement", "pnc_session_placement", "Session.placement"),
     ("time of each node", "Session.profile", "Session::profile", "pnc_session_profile", "Session.profile"),
     ("power, priority, deadlines, processors", "Service", "Service", "pnc_session_options", "Service"),
-    ("operators of one's own", "custom_op", "CustomOp", "pnc_custom_op_create", NONE),
+    ("operators of one's own", "custom_op", "CustomOp", "pnc_custom_op_create", "CustomOp"),
     ("messages", "set_log_level", "set_log_sink", "pnc_set_log_sink", NONE),
     ("tests and times of this device", NONE, NONE, NONE, "Report.run"),
 )

@@ -4,7 +4,6 @@
  *
  * Texts leave as Cells: UTF-8, each closed by a null character, numbers in decimal. JNI's own strings have another
  * encoding, which names from files need not fit. */
-#include <inttypes.h>
 #include <jni.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,102 +11,18 @@
 
 #include <pinnace/pinnace.h>
 
+#include "border.h"
 #include "report/report.h"
 
-#define NATIVE(type, name) JNIEXPORT type JNICALL Java_org_pinnace_Native_##name
-
-static jclass exceptions; /* org.pinnace.PinnaceException */
-static jmethodID exception_of;
 static jfieldID descriptor_number; /* of java.io.FileDescriptor; null: it has another name here */
-
-/* ---- cells ------------------------------------------------------------------------------------------------------ */
-
-typedef struct cells {
-  char* bytes;
-  size_t used, room;
-  int failed; /* memory has run out */
-} cells;
-
-static void add(cells* list, const char* text) {
-  const size_t more = strlen(text) + 1;
-  if (list->failed) return;
-  if (list->used + more > list->room) {
-    const size_t room = 2 * (list->used + more) + 256;
-    char* bytes = realloc(list->bytes, room);
-    if (!bytes) {
-      list->failed = 1;
-      return;
-    }
-    list->bytes = bytes;
-    list->room = room;
-  }
-  memcpy(list->bytes + list->used, text, more);
-  list->used += more;
-}
-
-static void add_number(cells* list, int64_t number) {
-  char text[24];
-  snprintf(text, sizeof text, "%" PRId64, number);
-  add(list, text);
-}
-
-static void add_all(cells* list, const char* const* texts, size_t count) {
-  for (size_t i = 0; i < count; ++i) add(list, texts[i]);
-}
-
-static void throw_new(JNIEnv* env, const char* name, const char* text) {
-  jclass class = (*env)->FindClass(env, name);
-  if (class) (*env)->ThrowNew(env, class, text);
-}
-
-/* The list as a byte[], and its end; null with an exception. */
-static jbyteArray give(JNIEnv* env, cells* list) {
-  jbyteArray array = NULL;
-  if (list->failed || list->used > INT32_MAX) {
-    throw_new(env, "java/lang/OutOfMemoryError", "a list of pinnace");
-  } else if ((array = (*env)->NewByteArray(env, (jsize)list->used))) {
-    (*env)->SetByteArrayRegion(env, array, 0, (jsize)list->used, (const jbyte*)list->bytes);
-  }
-  free(list->bytes);
-  return array;
-}
-
-/* ---- failures --------------------------------------------------------------------------------------------------- */
-
-/* Throws the failure that the list says: its sentence, its rule, its nodes. */
-static void throw_failure(JNIEnv* env, pnc_status status, int64_t offset, cells* list) {
-  jbyteArray said = give(env, list);
-  if (!said) return;
-  jobject failure = (*env)->CallStaticObjectMethod(env, exceptions, exception_of, (jint)status, (jlong)offset, said);
-  if (failure && !(*env)->ExceptionCheck(env)) (*env)->Throw(env, (jthrowable)failure);
-}
-
-/* 1 where the call succeeded, else 0 with the thread's last failure thrown. */
-static int ok(JNIEnv* env, pnc_status status) {
-  if (status == PNC_OK) return 1;
-  const int64_t offset = pnc_error_offset();
-  cells list = {0};
-  add(&list, pnc_error());
-  add(&list, pnc_error_rule());
-  const pnc_node_problem* nodes = NULL;
-  int32_t count = 0;
-  if (pnc_error_nodes(&nodes, &count) == PNC_OK) {
-    for (int32_t i = 0; i < count; ++i) add_all(&list, (const char* const*)&nodes[i], 6);
-    pnc_free(nodes);
-  }
-  throw_failure(env, status, offset, &list);
-  return 0;
-}
 
 JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void* reserved) {
   (void)reserved;
   JNIEnv* env = NULL;
   if ((*vm)->GetEnv(vm, (void**)&env, JNI_VERSION_1_6) != JNI_OK) return JNI_ERR;
-  jclass found = (*env)->FindClass(env, "org/pinnace/PinnaceException");
-  if (!found || !(exceptions = (*env)->NewGlobalRef(env, found))) return JNI_ERR;
-  exception_of = (*env)->GetStaticMethodID(env, exceptions, "of", "(IJ[B)Lorg/pinnace/PinnaceException;");
+  if (!load_border(env) || !load_operators(env)) return JNI_ERR;
   jclass descriptors = (*env)->FindClass(env, "java/io/FileDescriptor");
-  if (!exception_of || !descriptors) return JNI_ERR;
+  if (!descriptors) return JNI_ERR;
   descriptor_number = (*env)->GetFieldID(env, descriptors, "fd", "I");
   if (!descriptor_number) {
     (*env)->ExceptionClear(env);
@@ -118,26 +33,6 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void* reserved) {
 }
 
 /* ---- arguments -------------------------------------------------------------------------------------------------- */
-
-static void* pointer(jlong number) {
-  return (void*)(intptr_t)number;
-}
-static jlong number_of(const void* object) {
-  return (jlong)(intptr_t)object;
-}
-
-/* The bytes of a byte[] that is closed by a null character, in memory for free(); null with an exception. */
-static char* text_of(JNIEnv* env, jbyteArray array) {
-  const jsize bytes = (*env)->GetArrayLength(env, array);
-  char* text = malloc((size_t)bytes + 1);
-  if (!text) {
-    throw_new(env, "java/lang/OutOfMemoryError", "a text of pinnace");
-    return NULL;
-  }
-  (*env)->GetByteArrayRegion(env, array, 0, bytes, (jbyte*)text);
-  text[bytes] = '\0';
-  return text;
-}
 
 /* Tensors from their packed form, in memory for free(); null with an exception. Sizes were checked by Tensor. */
 static pnc_tensor* tensors_of(JNIEnv* env, jlongArray packed, jint count) {
@@ -188,10 +83,11 @@ NATIVE(jbyteArray, devices)(JNIEnv* env, jclass self) {
 }
 
 NATIVE(void, free)(JNIEnv* env, jclass self, jint kind, jlong object) {
-  (void)env, (void)self;
+  (void)self;
   if (kind == 0) pnc_program_close(pointer(object));
   if (kind == 1) pnc_session_close(pointer(object));
   if (kind == 2) pnc_cancel_token_close(pointer(object));
+  if (kind == 3) free_operator(env, object);
 }
 
 NATIVE(jlong, openPath)(JNIEnv* env, jclass self, jbyteArray path, jint verify) {
@@ -332,7 +228,7 @@ NATIVE(jbyteArray, streams)(JNIEnv* env, jclass self, jlong object) {
 enum { TARGET, PRECISION, PREFERENCE, PRIORITY, CACHE_FOLDER, DEVICE, WORD_COUNT };
 
 NATIVE(jlong, create)(JNIEnv* env, jclass self, jlong program, jobjectArray words, jintArray numbers, jlongArray times,
-                      jintArray processors, jobjectArray keep) {
+                      jintArray processors, jobjectArray keep, jlongArray operator_pointers) {
   (void)self;
   pnc_session* session = NULL;
   pnc_session_options options = {0};
@@ -343,14 +239,22 @@ NATIVE(jlong, create)(JNIEnv* env, jclass self, jlong program, jobjectArray word
   const jsize keep_count = (*env)->GetArrayLength(env, keep), count = keep_count + WORD_COUNT;
   const jsize processor_count = (*env)->GetArrayLength(env, processors);
   char** texts = calloc((size_t)count, sizeof *texts);
+  const jsize op_count = (*env)->GetArrayLength(env, operator_pointers);
   jint* chosen = calloc((size_t)processor_count + 1, sizeof *chosen);
-  if (!texts || !chosen) {
+  const pnc_custom_op** ops = calloc((size_t)op_count + 1, sizeof *ops);
+  if (!texts || !chosen || !ops) {
     free(texts);
     free(chosen);
+    free(ops);
     throw_new(env, "java/lang/OutOfMemoryError", "the options of a session");
     return 0;
   }
   (*env)->GetIntArrayRegion(env, processors, 0, processor_count, chosen);
+  for (jsize i = 0; i < op_count; ++i) {
+    jlong number = 0;
+    (*env)->GetLongArrayRegion(env, operator_pointers, i, 1, &number);
+    ops[i] = operator_of(number);
+  }
   int complete = 1;
   for (jsize i = 0; complete && i < count; ++i) { /* those to keep first */
     const int kept = i < keep_count;
@@ -370,6 +274,8 @@ NATIVE(jlong, create)(JNIEnv* env, jclass self, jlong program, jobjectArray word
     options.shape_invariant = given[4];
     options.keep = (const char* const*)texts;
     options.keep_count = keep_count;
+    options.ops = ops;
+    options.op_count = op_count;
     options.preference = word[PREFERENCE];
     options.priority = word[PRIORITY];
     options.cache_folder = word[CACHE_FOLDER];
@@ -383,6 +289,7 @@ NATIVE(jlong, create)(JNIEnv* env, jclass self, jlong program, jobjectArray word
   for (jsize i = 0; i < count; ++i) free(texts[i]);
   free(texts);
   free(chosen);
+  free(ops);
   return number_of(session);
 }
 

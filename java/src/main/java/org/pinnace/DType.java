@@ -58,8 +58,9 @@ public enum DType {
     return text;
   }
 
-  /** Bytes of so many elements without gaps. */
+  /** Bytes of so many elements without gaps. @throws ArithmeticException there are more than 2^63. */
   long bytes(long elements) {
-    return bits % 8 == 0 ? Math.multiplyExact(elements, (long) (bits / 8)) : (Math.multiplyExact(elements, (long) bits) + 7) / 8;
+    if (bits % 8 == 0) return Math.multiplyExact(elements, (long) (bits / 8));
+    return Math.addExact(Math.multiplyExact(elements, (long) bits), 7L) / 8;
   }
 }

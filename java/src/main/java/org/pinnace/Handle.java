@@ -17,6 +17,7 @@ final class Handle {
   static final int PROGRAM = 0;
   static final int SESSION = 1;
   static final int TOKEN = 2;
+  static final int OP = 3;
 
   private static final ReferenceQueue<Object> COLLECTED = new ReferenceQueue<>();
   private static final Set<Owner> OWNERS = Collections.synchronizedSet(new HashSet<Owner>());
@@ -51,15 +52,22 @@ final class Handle {
   private final String what;
   private final long pointer;
   private final Owner owner;
+  private final Handle[] needed; // entered; they are left when this one is freed
   private int uses = 0;
   private boolean closed = false;
 
-  Handle(Object owner, int kind, String what, long pointer) {
+  Handle(Object owner, int kind, String what, long pointer, Handle... needed) {
     this.kind = kind;
+    this.needed = needed;
     this.what = what;
     this.pointer = pointer;
     this.owner = new Owner(owner, this);
     OWNERS.add(this.owner);
+  }
+
+  /** For those who have entered it. */
+  long pointer() {
+    return pointer;
   }
 
   /** The pointer for a call, after which leave() follows. */
@@ -67,6 +75,17 @@ final class Handle {
     if (closed) throw new PinnaceException.InvalidArgument("the " + what + " is closed");
     ++uses;
     return pointer;
+  }
+
+  /** Those that this one needs, entered once more: for another object that needs them too. During a call alone. */
+  synchronized Handle[] enterNeeded() {
+    for (Handle one : needed) one.enterAgain();
+    return needed;
+  }
+
+  /** What is entered already may be closed meanwhile. */
+  private synchronized void enterAgain() {
+    ++uses;
   }
 
   void leave() {
@@ -91,5 +110,6 @@ final class Handle {
     OWNERS.remove(owner);
     owner.clear();
     Native.free(kind, pointer);
+    for (Handle one : needed) one.leave();
   }
 }

@@ -4,9 +4,12 @@ import java.io.File;
 import java.io.IOException;
 import java.io.InputStream;
 import java.io.OutputStream;
+import java.net.URL;
 import java.nio.ByteBuffer;
 import java.nio.file.Files;
+import java.util.Collections;
 import java.util.Locale;
+import java.util.jar.Manifest;
 
 /**
  * The functions of {@code pinnace_jni.c}, and where their library is found: the file that the property {@code
@@ -32,7 +35,7 @@ final class Native {
     String resource = "native/" + platform() + "/libpinnace_jni.so";
     try (InputStream library = Native.class.getResourceAsStream(resource)) {
       if (library == null) {
-        System.loadLibrary("pinnace_jni");
+        loadFromPath();
         return;
       }
       File copy = File.createTempFile("pinnace_jni", ".so");
@@ -48,6 +51,30 @@ final class Native {
     } catch (IOException e) {
       throw new UnsatisfiedLinkError("the library " + resource + " of pinnace's jar cannot be copied: " + e.getMessage());
     }
+  }
+
+  /** The one of an Android package, or of a system that brings its own. */
+  private static void loadFromPath() throws IOException {
+    try {
+      System.loadLibrary("pinnace_jni");
+    } catch (UnsatisfiedLinkError e) {
+      String jar = platforms();
+      if (jar == null) throw e;
+      throw new UnsatisfiedLinkError("the jar has libraries for " + jar + ", this is " + platform() + "; and " + e.getMessage());
+    }
+  }
+
+  /** What the manifest of pinnace's jar says that it has libraries for; null: there is no such jar. */
+  private static String platforms() throws IOException {
+    ClassLoader loader = Native.class.getClassLoader();
+    if (loader == null) loader = ClassLoader.getSystemClassLoader();
+    for (URL url : Collections.list(loader.getResources("META-INF/MANIFEST.MF"))) {
+      try (InputStream in = url.openStream()) {
+        String found = new Manifest(in).getMainAttributes().getValue("Native-Platforms");
+        if (found != null) return found;
+      }
+    }
+    return null;
   }
 
   private static String platform() {
@@ -78,7 +105,9 @@ final class Native {
   static native byte[] streams(long program);
 
   static native long create(
-      long program, byte[][] words, int[] numbers, long[] times, int[] processors, byte[][] keep);
+      long program, byte[][] words, int[] numbers, long[] times, int[] processors, byte[][] keep, long[] ops);
+
+  static native long customOp(byte[] name, int outputs, Object functions);
 
   /** Names of the outputs. */
   static native byte[] outputs(long session);

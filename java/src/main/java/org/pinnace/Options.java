@@ -15,6 +15,7 @@ public final class Options {
   private boolean requirePayload = false;
   private boolean shapeInvariant = false;
   private List<String> keep = Collections.emptyList();
+  private List<CustomOp> ops = Collections.emptyList();
   private Service service = new Service();
 
   /** Options that are all at their defaults. */
@@ -85,6 +86,17 @@ public final class Options {
     return this;
   }
 
+  /** The application's own operators that the program's nodes may be. */
+  @NonNull
+  public Options ops(@NonNull List<CustomOp> ops) {
+    if (ops == null) throw new PinnaceException.InvalidArgument("the operators are null");
+    for (CustomOp op : ops) {
+      if (op == null) throw new PinnaceException.InvalidArgument("an operator is null");
+    }
+    this.ops = new ArrayList<>(ops);
+    return this;
+  }
+
   /** Wishes about power, priority, time, folders, devices and processors, as they are now. */
   @NonNull
   public Options service(@NonNull Service service) {
@@ -93,7 +105,27 @@ public final class Options {
     return this;
   }
 
-  long create(long program) {
+  /** The operators, entered. @throws PinnaceException.InvalidArgument one is closed; none is entered then. */
+  Handle[] enterOps() {
+    Handle[] handles = new Handle[ops.size()];
+    int entered = 0;
+    try {
+      for (; entered < handles.length; ++entered) {
+        handles[entered] = ops.get(entered).handle;
+        handles[entered].enter();
+      }
+    } finally {
+      if (entered < handles.length) {
+        while (entered > 0) handles[--entered].leave();
+      }
+    }
+    return handles;
+  }
+
+  /** {@code ops}: what enterOps() gave. */
+  long create(long program, Handle[] ops) {
+    long[] pointers = new long[ops.length];
+    for (int i = 0; i < ops.length; ++i) pointers[i] = ops[i].pointer();
     byte[][] names = new byte[keep.size()][];
     for (int i = 0; i < names.length; ++i) names[i] = Cells.of(keep.get(i), "a name to keep");
     int[] numbers = {threads, fallback ? 0 : 1, planCache, requirePayload ? 1 : 0, shapeInvariant ? 1 : 0};
@@ -107,6 +139,6 @@ public final class Options {
       Cells.of(service.device, "the device")
     };
     long[] times = {service.deadlineNs, service.loopTimeoutNs};
-    return Native.create(program, words, numbers, times, service.processors, names);
+    return Native.create(program, words, numbers, times, service.processors, names, pointers);
   }
 }

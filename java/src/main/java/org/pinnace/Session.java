@@ -40,8 +40,17 @@ public final class Session implements AutoCloseable {
   private final List<String> outputNames;
   private final AtomicBoolean busy = new AtomicBoolean();
 
-  private Session(Program program, long pointer) {
-    handle = new Handle(this, Handle.SESSION, "session", pointer);
+  private Session(Program program, long programPointer, Options options) {
+    Handle[] ops = options.enterOps();
+    long pointer = 0;
+    try {
+      pointer = options.create(programPointer, ops);
+    } finally {
+      if (pointer == 0) {
+        for (Handle op : ops) op.leave();
+      }
+    }
+    handle = new Handle(this, Handle.SESSION, "session", pointer, ops);
     inputs = program.inputs();
     outputSpecs = program.outputs();
     states = program.states();
@@ -53,7 +62,7 @@ public final class Session implements AutoCloseable {
   }
 
   private Session(Session of, long pointer) {
-    handle = new Handle(this, Handle.SESSION, "session", pointer);
+    handle = new Handle(this, Handle.SESSION, "session", pointer, of.handle.enterNeeded());
     inputs = of.inputs;
     outputSpecs = of.outputSpecs;
     states = of.states;
@@ -80,7 +89,7 @@ public final class Session implements AutoCloseable {
     if (options == null) throw new PinnaceException.InvalidArgument("the options are null");
     long pointer = program.handle.enter();
     try {
-      return new Session(program, options.create(pointer));
+      return new Session(program, pointer, options);
     } finally {
       program.handle.leave();
     }
@@ -145,8 +154,8 @@ public final class Session implements AutoCloseable {
    * Runs on a thread of {@code executor}. From this call on the session is busy; the inputs are borrowed until the future
    * completes, and must not be written to before.
    *
-   * <p>cancel() of the future asks the run to stop. The session is free when it has stopped, a few tens of milliseconds
-   * later at most.
+   * <p>cancel() of the future asks the run to stop, as does whatever else completes it early, such as orTimeout(). The session is
+   * free when the run has stopped, a few tens of milliseconds later at most.
    *
    * @return completes with what {@link #run} gives, or with the exception that it throws.
    * @throws PinnaceException.InvalidArgument at once: a name or an argument is wrong, or the session runs already.

@@ -12,7 +12,7 @@ import java.util.Arrays;
  * <p>The type and the place of the memory never change. What is in it may be written by anyone; not while a run has it.
  */
 public final class Tensor {
-  private static final int MAX_RANK = 32;
+  static final int MAX_RANK = 32;
 
   private final DType dtype;
   private final long[] shape;
@@ -30,9 +30,11 @@ public final class Tensor {
 
   /**
    * The bytes of a direct buffer from its position to its limit, not copied. The buffer's own position, limit and order
-   * may change afterwards.
+   * may change afterwards; its order counts for nothing: what is in it is little-endian. The position must be at an address that
+   * is a multiple of the elements' bytes, as position 0 of {@code allocateDirect} is.
    *
-   * @throws PinnaceException.InvalidArgument the buffer is null or not direct, has too few bytes, or a size is negative.
+   * @throws PinnaceException.InvalidArgument the buffer is null or not direct, has too few bytes, or begins elsewhere, or a size
+   *     is negative.
    */
   @NonNull
   public static Tensor of(@NonNull DType dtype, @NonNull long[] shape, @NonNull ByteBuffer buffer) {
@@ -45,7 +47,13 @@ public final class Tensor {
       throw new PinnaceException.InvalidArgument(
           dtype + Arrays.toString(shape) + " has " + bytes + " bytes, the buffer has " + buffer.remaining());
     }
-    return new Tensor(dtype, shape.clone(), buffer.slice(), bytes);
+    Tensor made = new Tensor(dtype, shape.clone(), buffer.slice(), bytes);
+    int element = Math.max(1, dtype.bits() / 8);
+    if (bytes > 0 && made.address % element != 0) {
+      throw new PinnaceException.InvalidArgument("the buffer's position " + buffer.position()
+          + " is at an address that is no multiple of " + element + ", the bytes of one " + dtype);
+    }
+    return made;
   }
 
   /** A tensor of zeros in memory of its own. Errors as above. */

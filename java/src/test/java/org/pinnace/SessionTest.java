@@ -271,6 +271,21 @@ public class SessionTest {
       session.run(inputs, outputs, new RunOptions());
       for (int i = 0; i < 3; ++i) assertEquals(2 * (run * 10 + i) + run, out.getFloat(4 * i), 0);
     }
+    ByteBuffer odd = ByteBuffer.allocateDirect(32);
+    for (int at = 0; at < 8; ++at) {
+      odd.position(at);
+      if (at % 4 == 0) Tensor.of(DType.F32, new long[] {1, 3}, odd);
+      else wrong("no multiple of 4, the bytes of one float32", () -> Tensor.of(DType.F32, new long[] {1, 3}, odd));
+      assertEquals(3, Tensor.of(DType.U8, new long[] {3}, odd).elements());
+      assertEquals(0, Tensor.of(DType.F32, new long[] {0, 3}, odd).elements());
+    }
+    // The order of the buffer says how its own methods read, not how the bytes lie.
+    in.order(ByteOrder.BIG_ENDIAN).position(12);
+    Map<String, Tensor> same = Collections.singletonMap("x", Tensor.of(DType.F32, new long[] {1, 3}, in));
+    assertArrayEquals(new float[] {64, 66, 68}, session.run(same).get("y").floats(), 0);
+    assertEquals(ByteOrder.nativeOrder(), same.get("x").buffer().order());
+    Map<String, Tensor> constant = Collections.singletonMap("x", Tensor.of(DType.F32, new long[] {1, 3}, in.asReadOnlyBuffer()));
+    assertArrayEquals(new float[] {65, 67, 69}, session.run(constant).get("y").floats(), 0);
     wrong("cannot be written to", () -> session.run(inputs,
         Collections.singletonMap("y", Tensor.of(DType.F32, new long[] {1, 3}, out.asReadOnlyBuffer())), new RunOptions()));
     wrong("overlap", () -> session.run(inputs, Collections.singletonMap("y", inputs.get("x")), new RunOptions()));
@@ -341,6 +356,12 @@ public class SessionTest {
     wrong("negative", () -> Tensor.allocate(DType.F32, -1));
     wrong("more bytes", () -> Tensor.allocate(DType.F32, 1L << 40));
     wrong("2^63", () -> Tensor.allocate(DType.F32, 1L << 40, 1L << 40));
+    for (DType dtype : DType.values()) { // 2^61 - 1 elements of 4 bits are 8 bits short of what a long can count
+      ByteBuffer some = ByteBuffer.allocateDirect(64);
+      wrong("", () -> Tensor.of(dtype, new long[] {(1L << 61) - 1}, some));
+      wrong("", () -> Tensor.of(dtype, new long[] {Long.MAX_VALUE}, some));
+      wrong("", () -> Tensor.of(dtype, new long[] {Long.MAX_VALUE / 6}, some));
+    }
     wrong("rank 33", () -> Tensor.allocate(DType.F32, new long[33]));
     wrong("elements, was given 2", () -> Tensor.of(new float[2], 3));
     wrong("not int32", () -> good.ints());
@@ -427,15 +448,24 @@ public class SessionTest {
         }
       });
       run.cancel(true);
-      for (int tries = 0; ; ++tries) { // free soon
-        try {
-          thrown(PinnaceException.Cancelled.class, "timed out", () ->
-              runs.run(endlessInputs(), new RunOptions().timeout(1, TimeUnit.NANOSECONDS)));
-          break;
-        } catch (AssertionError stillRunning) {
-          if (tries == 200) throw stillRunning;
-          Thread.sleep(20);
-        }
+      isFreeSoon(runs);
+      // As orTimeout() of later versions of Java does.
+      CompletableFuture<Map<String, Tensor>> late = runs.runAsync(endlessInputs());
+      assertTrue(late.completeExceptionally(new java.util.concurrent.TimeoutException()));
+      isFreeSoon(runs);
+    }
+  }
+
+  /** Of a session of {@code endless.pnc} whose run was told to stop. */
+  static void isFreeSoon(Session runs) throws InterruptedException {
+    for (int tries = 0; ; ++tries) {
+      try {
+        thrown(PinnaceException.Cancelled.class, "timed out", () ->
+            runs.run(endlessInputs(), new RunOptions().timeout(1, TimeUnit.NANOSECONDS)));
+        return;
+      } catch (AssertionError stillRunning) {
+        if (tries == 200) throw stillRunning;
+        Thread.sleep(20);
       }
     }
   }
