@@ -1,5 +1,5 @@
 # What one types here: every target sets up and builds what it needs first, and is quick to start the second time.
-# Variables: JOBS=2 (compilers at a time), TEST_ARGS, FUZZ_ARGS, BENCH_ARGS and SOAK_MINUTES (passed on to what runs),
+# Variables: JOBS=2 (compilers at a time), PLATFORMS="x86_64 aarch64" (of the Java package's libraries), TEST_ARGS, FUZZ_ARGS, BENCH_ARGS and SOAK_MINUTES (passed on to what runs),
 # SOAK_PRESET=asan, TURN=tsan.
 SHELL := /bin/bash
 PYTHON := $(CURDIR)/.venv/bin/python
@@ -37,9 +37,9 @@ demo: install ## the example, from a model to its answers
 	@$(PYTHON) examples/demo.py
 
 java: build/release/build.ninja ## the Java packages: build/java/pinnace.jar, with the native library inside, and pinnace-pytorch.jar
-	@JOBS=$(JOBS) scripts/java.sh
+	@JOBS=$(JOBS) PLATFORMS="$(PLATFORMS)" scripts/java.sh
 
-aar: java ## the Android package in build/aar, with the NDK that ANDROID_NDK names
+aar: java ## the Android packages in build/aar, with the NDK that ANDROID_NDK names
 	@JOBS=$(JOBS) $(PYTHON) scripts/aar.py
 
 test: build ## C++ tests, Python tests and the rules of the tree, with a seeded slice of the large suites

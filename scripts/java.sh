@@ -1,11 +1,27 @@
 #!/usr/bin/env bash
-# Builds the Java package: build/java/pinnace.jar with the classes, for Java 8 and later, and the native libraries of the
-# machine itself and, where build/arm64 has one, of ARM64; and build/java/pinnace-pytorch.jar, PyTorch Mobile's Java API over it.
-# `scripts/java.sh tests` builds their tests beside them, build/java/tests.jar. What is up to date is not built again.
+# Builds the Java package: build/java/pinnace.jar with the classes, for Java 8 and later, and native libraries for Linux; and
+# build/java/pinnace-pytorch.jar, PyTorch Mobile's Java API over it. PLATFORMS="x86_64 aarch64" names the processors that the jar
+# has libraries for, this machine's among them, and no others: without it that one. Each is built from this tree as it is now,
+# ARM64's with a cross-compiler in build/arm64; the manifest lists them. `scripts/java.sh tests` builds the tests beside them:
+# build/java/tests.jar, and build/java/held/PLATFORM/libheld_memory.so. What is up to date is not built again.
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 
 command -v javac >/dev/null || { echo "java: there is no javac: install openjdk-17-jdk-headless" >&2; exit 1; }
+machine=$(uname -m)
+platforms=${PLATFORMS:-$machine}
+for platform in $platforms; do
+  case $machine-$platform in
+    "$platform-$platform") ;;
+    x86_64-aarch64)
+      command -v aarch64-linux-gnu-g++ >/dev/null ||
+        { echo "java: there is no compiler for aarch64: install crossbuild-essential-arm64" >&2; exit 1; }
+      ;;
+    *) echo "java: PLATFORMS: no library for $platform can be built on $machine" >&2; exit 1 ;;
+  esac
+done
+[[ " $platforms " == *" $machine "* ]] || { echo "java: PLATFORMS must name $machine, this machine's, too" >&2; exit 1; }
+
 out=build/java
 sources=java/src/main/java
 annotations=java/src/annotations/java # what null annotations are compiled against, and no part of the jar
@@ -20,13 +36,24 @@ newer() {
   [[ ! -e $target || -n $(find "$@" -newer "$target" -print -quit) ]]
 }
 
-# library PRESET STRIP PLATFORM: the library of a build, stripped, where the jar has it.
+# library PRESET PREFIX PLATFORM: builds the library by a preset, and strips it to where the jar has it. PREFIX is that of the
+# names of the platform's tools.
 library() {
-  local to=$out/classes/org/pinnace/native/$3/libpinnace_jni.so
+  local to=$out/classes/org/pinnace/native/linux-$3/libpinnace_jni.so
+  [[ $1 == release || build/$1/build.ninja -nt CMakePresets.json ]] || cmake --preset "$1"
+  cmake --build "build/$1" --parallel "${JOBS:-2}" --target pinnace_jni
   if newer "$to" "build/$1/libpinnace_jni.so"; then
     mkdir -p "$(dirname "$to")"
-    "$2" -o "$to" "build/$1/libpinnace_jni.so"
+    "$2strip" -o "$to" "build/$1/libpinnace_jni.so"
   fi
+}
+
+# each FUNCTION: calls it with PRESET PREFIX PLATFORM of each platform.
+each() {
+  local platform
+  for platform in $platforms; do
+    if [[ $platform == "$machine" ]]; then "$1" release "" "$platform"; else "$1" arm64 aarch64-linux-gnu- "$platform"; fi
+  done
 }
 
 # compile TO CLASSPATH FROM: the classes of a folder of sources, in a folder that has no others.
@@ -52,20 +79,18 @@ if newer $out/classes.stamp $sources $annotations scripts/java.sh; then
   compile $out/classes $out/annotations $sources
   touch $out/classes.stamp
 fi
-cmake --build build/release --parallel "${JOBS:-2}" --target pinnace_jni
-library release strip "linux-$(uname -m)"
-# Cross-building takes minutes: what was built is taken, `cmake --build build/arm64 --target pinnace_jni` builds it.
-if [[ $(uname -m) == x86_64 && -f build/arm64/libpinnace_jni.so ]]; then
-  library arm64 aarch64-linux-gnu-strip linux-aarch64
-fi
+each library
+for there in "$out"/classes/org/pinnace/native/linux-*; do # of an earlier call with other platforms
+  [[ " $platforms " == *" ${there##*linux-} "* ]] || rm -r "$there"
+done
 # The licences of what the libraries contain of others; texts are those of Debian's packages.
 notices=$out/classes/META-INF/THIRD_PARTY_NOTICES.txt
 if command -v dpkg-query >/dev/null && newer "$notices" build/release/libpinnace_jni.so scripts/notices.py; then
   mkdir -p "$(dirname "$notices")"
   python3 scripts/notices.py "$notices" build/release/libpinnace_jni.so
 fi
-if newer $out/pinnace.jar $out/classes CMakeLists.txt; then
-  pack $out/pinnace.jar $out/classes pinnace org.pinnace
+if newer $out/pinnace.jar $out/classes CMakeLists.txt scripts/java.sh; then
+  pack $out/pinnace.jar $out/classes pinnace org.pinnace "Native-Platforms: $(printf 'linux-%s ' $platforms | sed 's/ $//')"
 fi
 if newer $out/pinnace-pytorch.jar $pytorch $android $out/pinnace.jar; then
   compile $out/android $out $android
@@ -73,7 +98,18 @@ if newer $out/pinnace-pytorch.jar $pytorch $android $out/pinnace.jar; then
   pack $out/pinnace-pytorch.jar $out/pytorch-classes "pinnace for PyTorch Mobile's Java API" org.pytorch "Class-Path: pinnace.jar"
 fi
 
+# held PRESET PREFIX PLATFORM: what HeldMemory.java asks.
+held() {
+  local to=$out/held/linux-$3/libheld_memory.so javac
+  newer "$to" java/src/test/c || return 0
+  javac=$(readlink -f "$(command -v javac)")
+  local include=${javac%/bin/javac}/include
+  mkdir -p "$(dirname "$to")"
+  "$2gcc" -std=c11 -Wall -Wextra -Werror -shared -fPIC -I "$include" -I "$include/linux" java/src/test/c/held_memory.c -o "$to"
+}
+
 if [[ ${1:-} == tests ]]; then
+  each held
   junit=/usr/share/java/junit4.jar
   if newer $out/tests.jar java/src/test java/pytorch/src/test $out/pinnace-pytorch.jar; then
     compile $out/test-classes $out/pinnace.jar:$out/annotations:$junit java/src/test

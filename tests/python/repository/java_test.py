@@ -34,6 +34,7 @@ JAR = ROOT / "build/java/pinnace.jar"
 PYTORCH = ROOT / "build/java/pinnace-pytorch.jar"
 ANDROID = ROOT / "build/java/android"  # what the tests have in place of Android's classes
 APPLICATION = ROOT / "java/pytorch/src/test/java/org/example/ImageClassification.java"
+HELD = ROOT / "build/java/held"
 JUNIT = [Path("/usr/share/java") / name for name in ("junit4.jar", "hamcrest-core.jar")]
 # Small enough for a JVM's start beside them; everything where everything is tested.
 ZOO: dict[str, dict[str, Any]] = {
@@ -82,6 +83,37 @@ class Counter(nn.Module):
         return 2 * x + self.runs
 
 
+# Graphs with operators of the application, whose functions are Java's where they run.
+OPERATORS = {
+    "scaled": """graph "scaled" {
+  symbol n 1..8
+  input %x : f32[n,3]
+  %t : f32[n,3] = mylib.scale(%x) {factor=3, label="a b", sizes=[1,2]}
+  %y : f32[n,3] = mylib.scale(%t) {factor=5}
+  output "y" %y
+}""",
+    "joined": """graph "joined" {
+  symbol n 1..8
+  input %x : f32[n,3]
+  const %two : i64[] = {2}
+  %p : i64[n], %q : f32[n,0] = mylib.join(%x, %two)
+  output "p" %p
+  output "q" %q
+}""",
+}
+
+
+def joined(inputs: Any, attributes: Any) -> Any:
+    n = inputs[0][1][0]
+    return [(np.int64, (n,)), (np.float32, (n, 0))]
+
+
+OPS = [
+    _core.CustomOp("mylib.scale", lambda inputs, attributes: inputs, lambda inputs, attributes: inputs, 1),
+    _core.CustomOp("mylib.join", joined, lambda inputs, attributes: [], 2),
+]
+
+
 class Ahead(nn.Module):
     """y[t] = x[t] + x[t + n], and 2 x."""
 
@@ -97,6 +129,8 @@ class Ahead(nn.Module):
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """What the tests in Java read; see their comments."""
     made = tmp_path_factory.mktemp("java")
+    for name, text in OPERATORS.items():
+        pn.Program(_core.Model.parse(text, [], False, OPS).build(["cpu"])).save(made / f"{name}.pnc")
     shapes = {"x": {0: pn.Dim("n", 1, 8)}}
     counter = pn.load(Counter(), (torch.zeros(2, 3),), dynamic_shapes=shapes)
     counter.build(output_names=["y"]).save(made / "counter.pnc")
@@ -233,12 +267,18 @@ def models(folder: Path) -> Path:
 
 
 def junit(
-    folder: Path, *classes: str, runs: int = RUNS, java: tuple[str | Path, ...] = ("java",), android: bool = False
+    folder: Path,
+    *classes: str,
+    runs: int = RUNS,
+    java: tuple[str | Path, ...] = ("java",),
+    android: bool = False,
+    machine: str = os.uname().machine,
 ) -> int:
     """Runs test classes in a JVM that checks calls of JNI and has a small heap; the number of tests that passed."""
     beside = [ANDROID] if android else []
     path = os.pathsep.join(map(str, (PYTORCH, JAR.parent / "tests.jar", *beside, *JUNIT)))  # PYTORCH names JAR
-    properties = [f"-Dpinnace.tests={folder}", f"-Dpinnace.runs={runs}"]
+    held = HELD / f"linux-{machine}/libheld_memory.so"
+    properties = [f"-Dpinnace.tests={folder}", f"-Dpinnace.runs={runs}", f"-Dpinnace.held={held}"]
     options = [
         "-Xms64m",
         "-Xmx64m",
@@ -247,6 +287,7 @@ def junit(
         "-Xcheck:jni",
         "-XX:TieredStopAtLevel=1",
         "-XX:+UseSerialGC",
+        "-Xbatch",  # no compiler works, and takes memory, while others count it
     ]
     named = [name if "." in name else f"org.pinnace.{name}" for name in classes]
     said = call(*java, *options, *properties, "-cp", path, "org.junit.runner.JUnitCore", *named, timeout=3600)
@@ -261,8 +302,12 @@ def test_calls_and_misuse(jar: Path, folder: Path) -> None:
     assert junit(folder, "SessionTest") >= 10
 
 
+def test_operators_of_the_application(jar: Path, folder: Path) -> None:
+    assert junit(folder, "CustomOpTest") == 6
+
+
 def test_the_bits_of_python_and_no_growth(jar: Path, folder: Path) -> None:
-    assert junit(folder, "ZooTest", "EnduranceTest") == 2
+    assert junit(folder, "ZooTest", "EnduranceTest") == 4
 
 
 def test_the_report_of_a_device(jar: Path, folder: Path) -> None:
@@ -327,12 +372,14 @@ def test_under_an_arm64_jvm(jar: Path, folder: Path) -> None:
         pytest.skip("the tools for ARM64 are not installed: make test-arm64")
     root = ROOT / "build/arm64-jvm"
     call("tests/arm64/make_root.sh", root, "openjdk-17-jre-headless", timeout=1800)
-    call("cmake", "--preset", "arm64")
-    call("cmake", "--build", "build/arm64", "--parallel", "2", "--target", "pinnace_jni", timeout=7200)
-    call("scripts/java.sh", "tests")
+    both = f"PLATFORMS={os.uname().machine} aarch64"
+    call("env", both, "scripts/java.sh", "tests", timeout=7200)
+    with zipfile.ZipFile(JAR) as archive:
+        assert "org/pinnace/native/linux-aarch64/libpinnace_jni.so" in archive.namelist()
     java = root / "usr/lib/jvm/java-17-openjdk-arm64/bin/java"
     emulated = ("qemu-aarch64", "-L", root, java, "-Xint")
-    assert junit(folder, "SessionTest", "EnduranceTest", runs=2000, java=emulated) >= 11
+    classes = ("SessionTest", "CustomOpTest", "EnduranceTest")
+    assert junit(folder, *classes, runs=2000, java=emulated, machine="aarch64") >= 20
 
 
 def test_the_jar(jar: Path) -> None:
@@ -342,7 +389,12 @@ def test_the_jar(jar: Path) -> None:
             assert b"\nlibflatbuffers-dev" in archive.read("META-INF/THIRD_PARTY_NOTICES.txt")
         program = archive.read("org/pinnace/Program.class")
     machine = os.uname().machine
-    assert f"org/pinnace/native/linux-{machine}/libpinnace_jni.so" in names
+    libraries = [n for n in names if n.endswith(".so")]
+    manifest = zipfile.ZipFile(JAR).read("META-INF/MANIFEST.MF").decode()
+    platforms = re.search(r"^Native-Platforms: (.*?)\r$", manifest, re.MULTILINE)
+    assert platforms
+    assert sorted(libraries) == sorted(f"org/pinnace/native/{one}/libpinnace_jni.so" for one in platforms[1].split())
+    assert f"linux-{machine}" in platforms[1].split()
     assert int.from_bytes(program[6:8], "big") == 52  # class files of Java 8
     assert not [n for n in names if "Test" in n]
     version = re.search(r"project\(pinnace VERSION (\S+)", (ROOT / "CMakeLists.txt").read_text())
@@ -366,6 +418,40 @@ def test_the_jar(jar: Path) -> None:
     assert {f"Java_org_pinnace_Native_{name}" for name in declared} == exported - {"JNI_OnLoad"}
     needed = set(re.findall(r"NEEDED.*\[(\S+?)\.so", call("readelf", "-d", library)))
     assert needed <= {"libstdc++", "libm", "libgcc_s", "libc", "libpthread", "ld-linux-x86-64", "ld-linux-aarch64"}
+
+
+def test_the_jar_has_the_libraries_that_were_asked_for(jar: Path) -> None:
+    """What an earlier build has left behind gets into no jar, and what cannot be built is refused."""
+    left = ROOT / "build/java/classes/org/pinnace/native/linux-riscv64"
+    left.mkdir()
+    (left / "libpinnace_jni.so").write_bytes(b"of some other day")
+    call("scripts/java.sh")
+    assert not left.exists()
+    with zipfile.ZipFile(JAR) as archive:
+        libraries = [n for n in archive.namelist() if n.endswith(".so")]
+    assert libraries == [f"org/pinnace/native/linux-{os.uname().machine}/libpinnace_jni.so"]
+    before = JAR.read_bytes()
+    for platforms, said in (
+        ("riscv64", "no library for riscv64 can be built"),
+        (f"{os.uname().machine} s390x", "no library for s390x can be built"),
+    ):
+        command = ["env", f"PLATFORMS={platforms}", "scripts/java.sh"]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == 1
+        assert said in done.stderr
+    assert JAR.read_bytes() == before
+
+
+def test_a_machine_without_a_library_is_told_so(jar: Path, tmp_path: Path) -> None:
+    source = tmp_path / "Version.java"
+    source.write_text(
+        "public class Version { public static void main(String[] a) "
+        "{ System.out.println(org.pinnace.Device.libraryVersion()); } }\n"
+    )
+    command = ["java", "-Dos.arch=riscv64", "-cp", str(JAR), str(source)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert f"the jar has libraries for linux-{os.uname().machine}, this is linux-riscv64" in done.stderr
 
 
 def test_public_members_are_documented(jar: Path, tmp_path: Path) -> None:
