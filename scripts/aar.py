@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
-"""Packs the Android package: build/aar/maven/org/pinnace/pinnace-android/VERSION/ with the AAR, its POM and its Gradle
-module metadata, as a local Maven repository.
+"""Packs the Android packages: build/aar/maven/org/pinnace/ARTIFACT/VERSION/ with an AAR, its POM and its Gradle module
+metadata, as a local Maven repository. The artifacts are pinnace-android, the classes of org.pinnace with the native
+libraries, and pinnace-pytorch-android, PyTorch Mobile's Java API (org.pytorch) over it.
 
-    aar.py [--libraries FOLDER] [--out FOLDER]
+    aar.py [--libraries FOLDER] [--out FOLDER] [--jars FOLDER]
 
 Native libraries are built with the NDK that ANDROID_NDK names, for each ABI; --libraries takes
 FOLDER/ABI/libpinnace_jni.so instead. Every library is checked before anything is packed: architecture, pages of 16 KiB,
 which libraries it needs, which functions it shows. Libraries for glibc do not load on Android and are refused. The
-classes are those of build/java/pinnace.jar (`make java`).
+classes are those of build/java/pinnace.jar and pinnace-pytorch.jar (`make java`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 ABIS = {"arm64-v8a": "AArch64", "x86_64": "Advanced Micro Devices X86-64"}  # and readelf's name of the processor
@@ -29,8 +31,26 @@ LIBRARY = "libpinnace_jni.so"
 # What every Android has and applications may link.
 SYSTEM_LIBRARIES = {"libc.so", "libm.so", "libdl.so", "liblog.so"}
 PAGE = 16 * 1024
-GROUP, ARTIFACT = "org.pinnace", "pinnace-android"
+GROUP = "org.pinnace"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the same bytes of the same content
+
+
+class Artifact(NamedTuple):
+    """One package of the repository."""
+
+    name: str
+    jar: str  # where its classes are
+    packages: str  # how the names of these begin, as a regular expression
+    namespace: str  # of its manifest; Gradle wants another one for each package of an app
+    needs: str = ""  # the artifact that it is used with; without one it has the native libraries
+
+
+ARTIFACTS = (
+    Artifact("pinnace-android", "pinnace.jar", "org/pinnace/", "org.pinnace"),
+    Artifact(
+        "pinnace-pytorch-android", "pinnace-pytorch.jar", "org/pytorch/", "org.pinnace.pytorch", "pinnace-android"
+    ),
+)
 
 
 class Refused(Exception):
@@ -101,42 +121,50 @@ def built(ndk: str, folder: Path) -> Path:
     return folder
 
 
-def classes(jar: Path) -> bytes:
-    """The classes of the Java package as classes.jar, without its native libraries."""
+def classes(jar: Path, packages: str) -> bytes:
+    """The classes of a Java package as classes.jar, without native libraries; Refused where there are others."""
     if not jar.is_file():
         raise Refused(f"there is no {jar}: make java")
     to = jar.parent / "classes.jar"
     with zipfile.ZipFile(jar) as source, zipfile.ZipFile(to, "w", zipfile.ZIP_DEFLATED) as out:
-        for name in sorted(source.namelist()):
-            if name.endswith(".class"):
-                out.writestr(zipfile.ZipInfo(name, EPOCH), source.read(name), zipfile.ZIP_DEFLATED)
+        names = [name for name in sorted(source.namelist()) if name.endswith(".class")]
+        if foreign := [name for name in names if not name.startswith(packages)] or (not names and ["no classes"]):
+            to.unlink()
+            raise Refused(f"{jar} has {foreign[0]}, not the classes of {packages}")
+        for name in names:
+            out.writestr(zipfile.ZipInfo(name, EPOCH), source.read(name), zipfile.ZIP_DEFLATED)
     data = to.read_bytes()
     to.unlink()
     return data
 
 
-def pack(path: Path, libraries: Path, jar: Path) -> None:
+def pack(artifact: Artifact, path: Path, libraries: Path, jars: Path) -> None:
     """Writes the AAR. Libraries are stored, not compressed."""
     android = ROOT / "java/android"
+    manifest = (android / "AndroidManifest.xml").read_text().replace('"org.pinnace"', f'"{artifact.namespace}"')
     texts = {
-        "AndroidManifest.xml": (android / "AndroidManifest.xml").read_text(),
+        "AndroidManifest.xml": manifest,
         "R.txt": "",
-        "proguard.txt": (android / "proguard.txt").read_text(),
         "META-INF/com/android/build/gradle/aar-metadata.properties": "aarFormatVersion=1.0\naarMetadataVersion=1.0\n",
     }
+    if not artifact.needs:  # native code finds nothing of the others by name
+        texts["proguard.txt"] = (android / "proguard.txt").read_text()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as out:
         for name, text in texts.items():
             out.writestr(zipfile.ZipInfo(name, EPOCH), text, zipfile.ZIP_DEFLATED)
-        out.writestr(zipfile.ZipInfo("classes.jar", EPOCH), classes(jar), zipfile.ZIP_STORED)
-        for abi in ABIS:
+        packed = classes(jars / artifact.jar, artifact.packages)
+        out.writestr(zipfile.ZipInfo("classes.jar", EPOCH), packed, zipfile.ZIP_STORED)
+        for abi in ABIS if not artifact.needs else ():
             out.writestr(zipfile.ZipInfo(f"jni/{abi}/{LIBRARY}", EPOCH), (libraries / abi / LIBRARY).read_bytes())
 
 
-def metadata(aar: Path) -> dict[str, object]:
+def metadata(artifact: Artifact, aar: Path) -> dict[str, object]:
     """Gradle's module metadata 1.1: the one variant, for those who compile and those who run."""
     data = aar.read_bytes()
     file: dict[str, object] = {"name": aar.name, "url": aar.name, "size": len(data)}
     file |= {kind: hashlib.new(kind, data).hexdigest() for kind in ("sha512", "sha256", "sha1", "md5")}
+    needed = {"group": GROUP, "module": artifact.needs, "version": {"requires": version()}}
+    dependencies = {"dependencies": [needed]} if artifact.needs else {}
     variants = []
     for name, usage in (("api", "java-api"), ("runtime", "java-runtime")):
         attributes = {
@@ -146,34 +174,44 @@ def metadata(aar: Path) -> dict[str, object]:
             "org.gradle.jvm.environment": "android",
             "org.gradle.usage": usage,
         }
-        variants.append({"name": name, "attributes": attributes, "files": [file]})
+        variants.append({"name": name, "attributes": attributes, **dependencies, "files": [file]})
     component = {
         "group": GROUP,
-        "module": ARTIFACT,
+        "module": artifact.name,
         "version": version(),
         "attributes": {"org.gradle.status": "release"},
     }
     return {"formatVersion": "1.1", "component": component, "variants": variants}
 
 
-def pom() -> str:
+def pom(artifact: Artifact) -> str:
+    coordinates = "<groupId>{}</groupId>\n{}<artifactId>{}</artifactId>\n{}<version>{}</version>"
+    needed = ""
+    if artifact.needs:
+        indent = " " * 6
+        needed = f"""  <dependencies>
+    <dependency>
+{indent}{coordinates.format(GROUP, indent, artifact.needs, indent, version())}
+{indent}<type>aar</type>
+{indent}<scope>compile</scope>
+    </dependency>
+  </dependencies>
+"""
     return f"""<?xml version="1.0" encoding="UTF-8"?>
 <project xmlns="http://maven.apache.org/POM/4.0.0">
   <!-- do_not_remove: published-with-gradle-metadata -->
   <modelVersion>4.0.0</modelVersion>
-  <groupId>{GROUP}</groupId>
-  <artifactId>{ARTIFACT}</artifactId>
-  <version>{version()}</version>
+  {coordinates.format(GROUP, "  ", artifact.name, "  ", version())}
   <packaging>aar</packaging>
-</project>
+{needed}</project>
 """
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--libraries", type=Path, help="take FOLDER/ABI/libpinnace_jni.so instead of building them")
-    parser.add_argument("--out", type=Path, default=ROOT / "build/aar", help="the folder of the package")
-    parser.add_argument("--jar", type=Path, default=ROOT / "build/java/pinnace.jar", help="where the classes are")
+    parser.add_argument("--out", type=Path, default=ROOT / "build/aar", help="the folder of the packages")
+    parser.add_argument("--jars", type=Path, default=ROOT / "build/java", help="the folder with the classes' jars")
     options = parser.parse_args(arguments)
     try:
         libraries = options.libraries
@@ -187,21 +225,26 @@ def main(arguments: list[str] | None = None) -> int:
         said = [check(libraries / abi / LIBRARY, abi) for abi in ABIS]
         new = options.out / "new"
         shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(parents=True)
-        stem = f"{ARTIFACT}-{version()}"
-        pack(new / f"{stem}.aar", libraries, options.jar)
-        (new / f"{stem}.module").write_text(json.dumps(metadata(new / f"{stem}.aar"), indent=2) + "\n")
-        (new / f"{stem}.pom").write_text(pom())
+        for artifact in ARTIFACTS:
+            (new / artifact.name).mkdir(parents=True)
+            stem = new / artifact.name / f"{artifact.name}-{version()}"
+            package = stem.parent / f"{stem.name}.aar"  # with_suffix would take the version's last number for one
+            pack(artifact, package, libraries, options.jars)
+            text = json.dumps(metadata(artifact, package), indent=2) + "\n"
+            (stem.parent / f"{stem.name}.module").write_text(text)
+            (stem.parent / f"{stem.name}.pom").write_text(pom(artifact))
     except (Refused, OSError) as error:
         print(f"aar: {error}", file=sys.stderr)
         return 1
-    place = options.out / "maven" / GROUP.replace(".", "/") / ARTIFACT / version()
-    shutil.rmtree(place, ignore_errors=True)
-    place.parent.mkdir(parents=True, exist_ok=True)
-    new.rename(place)
     for line in said:
         print(f"aar: {line}")
-    print(f"aar: {place / stem}.aar")
+    for artifact in ARTIFACTS:
+        place = options.out / "maven" / GROUP.replace(".", "/") / artifact.name / version()
+        shutil.rmtree(place, ignore_errors=True)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        (new / artifact.name).rename(place)
+        print(f"aar: {place / artifact.name}-{version()}.aar")
+    new.rmdir()
     return 0
 
 

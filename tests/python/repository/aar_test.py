@@ -1,17 +1,19 @@
-"""scripts/aar.py: the Android package's layout and its checks, over libraries that stand for those of an NDK, which is
-not at hand here."""
+"""scripts/aar.py: the layout of the Android packages and its checks, over libraries that stand for those of an NDK,
+which is not at hand here."""
 
 from __future__ import annotations
 
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 from scripts_by_name import script
@@ -58,12 +60,15 @@ def libraries(right: Path, tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def jar(tmp_path: Path) -> Path:
-    path = tmp_path / "pinnace.jar"
-    with zipfile.ZipFile(path, "w") as out:
+def jars(tmp_path: Path) -> Path:
+    """A folder with a class of each Java package."""
+    with zipfile.ZipFile(tmp_path / "pinnace.jar", "w") as out:
         out.writestr("org/pinnace/Native.class", b"\xca\xfe\xba\xbe")
         out.writestr("org/pinnace/native/linux-x86_64/libpinnace_jni.so", b"glibc's")
-    return path
+    with zipfile.ZipFile(tmp_path / "pinnace-pytorch.jar", "w") as out:
+        for name in ("Module", "IValue", "torchvision/TensorImageUtils"):
+            out.writestr(f"org/pytorch/{name}.class", b"\xca\xfe\xba\xbe")
+    return tmp_path
 
 
 def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -72,8 +77,15 @@ def run(*arguments: str | Path, **environment: str) -> subprocess.CompletedProce
     return subprocess.run(command, capture_output=True, text=True, check=False, env=kept | environment)
 
 
-def test_the_layout(libraries: Path, jar: Path, tmp_path: Path) -> None:
-    done = run("--libraries", libraries, "--out", tmp_path / "out", "--jar", jar)
+def classes_of(aar_file: Path, tmp_path: Path) -> list[str]:
+    with zipfile.ZipFile(aar_file) as package:
+        (tmp_path / "classes.jar").write_bytes(package.read("classes.jar"))
+    with zipfile.ZipFile(tmp_path / "classes.jar") as classes:
+        return classes.namelist()
+
+
+def test_the_layout(libraries: Path, jars: Path, tmp_path: Path) -> None:
+    done = run("--libraries", libraries, "--out", tmp_path / "out", "--jars", jars)
     assert done.returncode == 0, done.stderr
     assert "arm64-v8a: " in done.stdout
     place = tmp_path / "out/maven/org/pinnace/pinnace-android" / aar.version()
@@ -90,27 +102,75 @@ def test_the_layout(libraries: Path, jar: Path, tmp_path: Path) -> None:
             "jni/x86_64/libpinnace_jni.so",
         }
         assert b'package="org.pinnace"' in package.read("AndroidManifest.xml")
-        (tmp_path / "classes.jar").write_bytes(package.read("classes.jar"))
-    with zipfile.ZipFile(tmp_path / "classes.jar") as classes:
-        assert classes.namelist() == ["org/pinnace/Native.class"], "no library for glibc"
+    assert classes_of(place / f"{stem}.aar", tmp_path) == ["org/pinnace/Native.class"], "no library for glibc"
     module = json.loads((place / f"{stem}.module").read_text())
     data = (place / f"{stem}.aar").read_bytes()
     assert [v["attributes"]["org.gradle.usage"] for v in module["variants"]] == ["java-api", "java-runtime"]
     for variant in module["variants"]:
+        assert "dependencies" not in variant
         (file,) = variant["files"]
         assert file["size"] == len(data)
         assert file["sha256"] == hashlib.sha256(data).hexdigest()
-    assert "published-with-gradle-metadata" in (place / f"{stem}.pom").read_text()
+    pom = (place / f"{stem}.pom").read_text()
+    assert "published-with-gradle-metadata" in pom
+    assert "<dependency>" not in pom
     # The same again has the same bytes.
-    assert run("--libraries", libraries, "--out", tmp_path / "out", "--jar", jar).returncode == 0
+    assert run("--libraries", libraries, "--out", tmp_path / "out", "--jars", jars).returncode == 0
     assert (place / f"{stem}.aar").read_bytes() == data
+
+
+def test_pytorch_mobile_is_a_package_of_its_own(libraries: Path, jars: Path, tmp_path: Path) -> None:
+    """An app of PyTorch Mobile takes it, and with it the native libraries of the package that it depends on."""
+    assert run("--libraries", libraries, "--out", tmp_path / "out", "--jars", jars).returncode == 0
+    place = tmp_path / "out/maven/org/pinnace/pinnace-pytorch-android" / aar.version()
+    stem = f"pinnace-pytorch-android-{aar.version()}"
+    assert sorted(p.name for p in place.iterdir()) == [f"{stem}.aar", f"{stem}.module", f"{stem}.pom"]
+    with zipfile.ZipFile(place / f"{stem}.aar") as package:
+        names = {n for n in package.namelist() if not n.startswith("META-INF/")}
+        assert names == {"AndroidManifest.xml", "R.txt", "classes.jar"}, "libraries are in the other package alone"
+        # Two packages of one name cannot be in one app.
+        assert b'package="org.pinnace.pytorch"' in package.read("AndroidManifest.xml")
+    assert sorted(classes_of(place / f"{stem}.aar", tmp_path)) == [
+        "org/pytorch/IValue.class",
+        "org/pytorch/Module.class",
+        "org/pytorch/torchvision/TensorImageUtils.class",
+    ]
+    module = json.loads((place / f"{stem}.module").read_text())
+    assert module["component"]["module"] == "pinnace-pytorch-android"
+    wanted = {"group": "org.pinnace", "module": "pinnace-android", "version": {"requires": aar.version()}}
+    assert [variant["dependencies"] for variant in module["variants"]] == [[wanted], [wanted]]
+    maven = "{http://maven.apache.org/POM/4.0.0}"
+    (dependency,) = ElementTree.parse(place / f"{stem}.pom").iter(f"{maven}dependency")
+    assert {child.tag.removeprefix(maven): child.text for child in dependency} == {
+        "groupId": "org.pinnace",
+        "artifactId": "pinnace-android",
+        "version": aar.version(),
+        "type": "aar",
+        "scope": "compile",
+    }
+
+
+@pytest.mark.parametrize(
+    ("jar", "name"), [("pinnace.jar", "org/other/A.class"), ("pinnace-pytorch.jar", "org/pinnace/Tensor.class")]
+)
+def test_classes_of_others_are_refused(libraries: Path, jars: Path, tmp_path: Path, jar: str, name: str) -> None:
+    """A class that is in two packages of an app ends its build."""
+    with zipfile.ZipFile(jars / jar, "a") as out:
+        out.writestr(name, b"\xca\xfe\xba\xbe")
+    done = run("--libraries", libraries, "--out", tmp_path / "out", "--jars", jars)
+    assert done.returncode == 1
+    assert f"{jar} has {name}, not the classes of" in done.stderr
+    assert not (tmp_path / "out/maven").exists()
 
 
 def test_what_shrinking_keeps_is_what_the_library_asks_for() -> None:
     rules = (ROOT / "java/android/proguard.txt").read_text()
-    asked = (ROOT / "java/src/main/c/pinnace_jni.c").read_text()
+    asked = "\n".join(path.read_text() for path in sorted((ROOT / "java/src/main/c").glob("*.c")))
     assert "org/pinnace/PinnaceException" in asked
     assert "class org.pinnace.PinnaceException { static org.pinnace.PinnaceException of(...); }" in rules
+    assert "class org.pinnace.CustomOp { static byte[] called(...); }" in rules
+    found = set(re.findall(r'FindClass\(env, "(org/pinnace/\w+)"\)', asked))
+    assert found == {"org/pinnace/PinnaceException", "org/pinnace/CustomOp"}
     assert "class org.pinnace.Native { native <methods>; }" in rules
 
 
@@ -126,18 +186,18 @@ def test_what_shrinking_keeps_is_what_the_library_asks_for() -> None:
 )
 @pytest.mark.parametrize("abi", list(COMPILERS))
 def test_what_android_would_not_load_is_refused(
-    libraries: Path, jar: Path, tmp_path: Path, abi: str, changed: dict[str, Any], said: str
+    libraries: Path, jars: Path, tmp_path: Path, abi: str, changed: dict[str, Any], said: str
 ) -> None:
     compile_library(libraries / abi / aar.LIBRARY, abi, **changed)
-    done = run("--libraries", libraries, "--out", tmp_path / "out", "--jar", jar)
+    done = run("--libraries", libraries, "--out", tmp_path / "out", "--jars", jars)
     assert done.returncode == 1
     assert said in done.stderr
     assert abi in done.stderr
     assert not (tmp_path / "out").exists()
 
 
-def test_other_refusals(libraries: Path, right: Path, jar: Path, tmp_path: Path) -> None:
-    out = ("--out", tmp_path / "out", "--jar", jar)
+def test_other_refusals(libraries: Path, right: Path, jars: Path, tmp_path: Path) -> None:
+    out = ("--out", tmp_path / "out", "--jars", jars)
     assert "ANDROID_NDK is not set" in run(*out).stderr
     assert "is no Android NDK" in run(*out, ANDROID_NDK=str(tmp_path)).stderr
     shutil.copy(libraries / "x86_64" / aar.LIBRARY, libraries / "arm64-v8a" / aar.LIBRARY)
@@ -146,8 +206,9 @@ def test_other_refusals(libraries: Path, right: Path, jar: Path, tmp_path: Path)
     assert run("--libraries", libraries, *out).returncode == 1
     (libraries / "arm64-v8a" / aar.LIBRARY).unlink()
     assert "there is no " in run("--libraries", libraries, *out).stderr
-    done = run("--libraries", right, "--out", tmp_path / "out", "--jar", tmp_path / "none.jar")
-    assert "none.jar: make java" in done.stderr
+    (jars / "pinnace-pytorch.jar").unlink()
+    done = run("--libraries", right, *out)
+    assert "pinnace-pytorch.jar: make java" in done.stderr
     assert not (tmp_path / "out/maven").exists()
 
 
