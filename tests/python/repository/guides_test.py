@@ -13,6 +13,7 @@ from pathlib import Path
 import pinnace as pn
 import pytest
 import torch
+from slices import all_mode
 from torch import nn
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -36,8 +37,32 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return made
 
 
+RELEASE = ROOT / "build/release"
+CROSS = ROOT / "build/arm64"
+EMULATED = ["qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"]
+
+
+def as_run(words: list[str]) -> list[list[str]]:
+    """What stands for a command of a guide: this tree's programs, for this processor and, where they are, for ARM64."""
+    first, rest = words[0], words[1:]
+    if first == "pinnace":
+        return [[sys.executable, "-m", *words]]
+    if first == "python3":
+        return [[sys.executable, *rest]]
+    if first == "./pinnace-run":
+        cross = CROSS / "pinnace-run"
+        there = cross.is_file() and shutil.which(EMULATED[0])
+        return [[str(RELEASE / "pinnace-run"), *rest], *([[*EMULATED, str(cross), *rest]] if there else [])]
+    assert first == "cmake", f"{shlex.join(words)}: neither run nor marked"
+    return [words]
+
+
 def cannot_run(command: list[str]) -> str:
     """Why a command cannot run here, empty if it can."""
+    if command[0] == "cmake":
+        if not all_mode():
+            return "PINNACE_TEST_ALL=1 builds for other processors"
+        return "" if shutil.which("aarch64-linux-gnu-g++") else "there is no compiler for ARM64"
     targets = [command[i + 1] for i, word in enumerate(command) if word == "--target" and command[1] == "run"]
     there = {d.target for d in pn.devices() if d.available}
     return next((f"{t} is not in this build" for t in targets if t.split(":")[0] not in there), "")
@@ -56,13 +81,14 @@ def test_commands(page: str, folder: Path) -> None:
         if words[0] == "make":  # its own test builds it
             assert re.search(rf"^{words[1]}:", (ROOT / "Makefile").read_text(), re.MULTILINE), line
             continue
-        assert words[0] == "pinnace", f"{line}: neither run nor marked"
+        started = as_run(words)
         if reason := cannot_run(words):
             print(f"{line}: {reason}")
             continue
-        command = [sys.executable, "-m", *words]
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, f"{line}\n{done.stdout}\n{done.stderr}"
+        where = ROOT if words[0] == "cmake" else folder
+        for command in started:
+            done = subprocess.run(command, cwd=where, env=environment, capture_output=True, text=True, check=False)
+            assert done.returncode == 0, f"{shlex.join(command)}\n{done.stdout}\n{done.stderr}"
         ran += 1
     assert ran >= 1
 
