@@ -59,7 +59,10 @@ public class EnduranceTest {
     }
   }
 
-  /** What a run does not call, the calls that fail among it. Without Device.all: Vulkan's loader keeps 144 bytes of each. */
+  /**
+   * What a run does not call, the calls that fail among it. Not Device.all: it loads a software driver of Vulkan anew, of which
+   * the C library keeps 144 bytes a call.
+   */
   @Test
   public void otherCallsDoNotGrow() throws Exception {
     int turns = Math.max(400, RUNS / 25);
