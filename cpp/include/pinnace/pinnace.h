@@ -127,7 +127,7 @@ typedef struct pnc_session_options {
   int32_t plan_cache;      /* how many sets of input shapes keep their plan and memory; 0: 8 */
   int32_t require_payload; /* not 0: PNC_UNSUPPORTED rather than pack weights that the file does not hold packed */
   const char* const* keep; /* names of inner values that become outputs, after the program's */
-  const pnc_custom_op* const* ops; /* to be closed only after every session that was made with them */
+  const pnc_custom_op* const* ops; /* to be closed only after every session that was made with them, and its runs */
   int32_t keep_count;
   int32_t op_count;
   /* The members of pinnace::Service. NULL and 0: left to the back end. */
