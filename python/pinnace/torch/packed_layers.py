@@ -121,12 +121,31 @@ def _gru_step(hidden: DynamicLinear) -> Callable[..., Any]:
     return step
 
 
+def _scanned(
+    make: Callable[[DynamicLinear], Callable[..., Any]], hidden: DynamicLinear, states: list[Tensor], gates: Tensor
+) -> tuple[tuple[Tensor, ...], Tensor]:
+    """A step for each row of gates: the last states, and what each step gives. torch's own function for it, which
+    compiles the step, would fix the number of rows."""
+    own = {name: tensor for name, tensor in hidden._buffers.items() if tensor is not None}
+    step = make(hidden)
+
+    def combine(*given: Tensor) -> tuple[Tensor, ...]:
+        count = len(states)
+        try:
+            hidden._buffers.update(zip(own, given[count + 1 :], strict=True))  # as the step's graph has them
+            made, y = step(tuple(given[:count]), given[count])
+            return (*made, y)
+        finally:
+            hidden._buffers.update(own)
+
+    *last, rows = torch.ops.higher_order.scan(combine, states, [gates], tuple(own.values()))
+    return tuple(last), rows
+
+
 def recurrent(
     x: Tensor, states: Sequence[Tensor], cells: Sequence[Any], layers: int, bidirectional: bool, batch_first: bool
 ) -> tuple[Tensor, ...]:
     """torch.quantized_lstm of two states, torch.quantized_gru of one: output, then the states after the last step."""
-    from torch._higher_order_ops.scan import scan
-
     make = _lstm_step if len(states) == 2 else _gru_step
     x = x.transpose(0, 1) if batch_first else x
     last: list[tuple[Tensor, ...]] = []
@@ -137,7 +156,7 @@ def recurrent(
             place = layer * directions + direction
             gates = cells[place].input(x)
             gates = gates.flip(0) if direction else gates
-            made, y = scan(make(cells[place].hidden), tuple(s[place] for s in states), gates)
+            made, y = _scanned(make, cells[place].hidden, [s[place] for s in states], gates)
             last.append(made)
             parts.append(y.flip(0) if direction else y)
         x = torch.cat(parts, -1) if bidirectional else parts[0]

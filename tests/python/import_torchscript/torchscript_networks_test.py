@@ -122,8 +122,12 @@ class Branching(nn.Module):
 @pytest.mark.parametrize("saved", [False, True])
 @pytest.mark.parametrize(
     ("make", "x", "dims"),
-    [(Recurrent, seeded(2, 5, 8), None), (Branching, seeded(5, 8), {0: pn.Dim("n", 1, 64)})],
-    ids=["lstm and linear", "linear in branches"],
+    [
+        (Recurrent, seeded(2, 5, 8), None),
+        (Recurrent, seeded(2, 5, 8), {0: pn.Dim("n", 1, 64), 1: pn.Dim("time", 1, 99)}),
+        (Branching, seeded(5, 8), {0: pn.Dim("n", 1, 64)}),
+    ],
+    ids=["lstm and linear", "lstm of any batch and time", "linear in branches"],
 )
 def test_dynamic_quantisation_stays_integers(
     make: Callable[[], nn.Module], x: Tensor, dims: Any, saved: bool, tmp_path: Path
@@ -136,7 +140,7 @@ def test_dynamic_quantisation_stays_integers(
     assert "mat_mul_integer" in {node.op for node in model.nodes}
     session = pn.Session(model.build(), target="cpu")
     for size in (x.shape[0], *((1, 7, 30) if dims else ())):
-        other = seeded(size, *x.shape[1:], seed=size)
+        other = seeded(*(size + d if dims and d in dims else n for d, n in enumerate(x.shape)), seed=size)
         assert_agree(run(session, other)[0], script(other).numpy())
 
 
