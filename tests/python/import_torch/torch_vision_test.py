@@ -21,14 +21,14 @@ _library: Any = torch.library.Library("torchvision", "IMPL")  # type: ignore[no-
 # What torch.export needs: shapes of the results.
 _library.impl(
     "deform_conv2d",
-    lambda x, weight, offset, *_: x.new_empty((len(x), len(weight), *offset.shape[2:])),
+    lambda x, weight, offset, *_: x.new_empty((x.shape[0], weight.shape[0], *offset.shape[2:])),
     "Meta",
 )
 _library.impl(
     "roi_pool",
     lambda x, rois, scale, height, width: (
-        x.new_empty((len(rois), x.shape[1], height, width)),
-        x.new_empty((len(rois), x.shape[1], height, width), dtype=torch.int32),
+        x.new_empty((rois.shape[0], x.shape[1], height, width)),
+        x.new_empty((rois.shape[0], x.shape[1], height, width), dtype=torch.int32),
     ),
     "Meta",
 )
@@ -36,8 +36,8 @@ for _name in ("ps_roi_align", "ps_roi_pool"):
     _library.impl(
         _name,
         lambda x, rois, scale, height, width, *_: (
-            x.new_empty((len(rois), x.shape[1] // (height * width), height, width)),
-            x.new_empty((len(rois), x.shape[1] // (height * width), height, width), dtype=torch.int32),
+            x.new_empty((rois.shape[0], x.shape[1] // (height * width), height, width)),
+            x.new_empty((rois.shape[0], x.shape[1] // (height * width), height, width), dtype=torch.int32),
         ),
         "Meta",
     )
@@ -124,6 +124,13 @@ ROIS: list[list[float]] = [
 ]
 
 
+def sensitive_align(x: Tensor, rois: Tensor, scale: float, rows: int, columns: int, ratio: int) -> Tensor:
+    """Of each bin, what aligning gives in its own channel."""
+    whole = torch.ops.torchvision.roi_align(x, rois, scale, rows, columns, ratio, True)
+    whole = whole.view(len(rois), -1, rows, columns, rows, columns)
+    return torch.stack([torch.stack([whole[:, :, i, j, i, j] for j in range(columns)], -1) for i in range(rows)], -2)
+
+
 @pytest.mark.parametrize("ratio", [2, -1])
 def test_position_sensitive_roi_align(ratio: int, tmp_path: Path) -> None:
     from torchvision.ops import PSRoIAlign
@@ -132,13 +139,27 @@ def test_position_sensitive_roi_align(ratio: int, tmp_path: Path) -> None:
     rows, columns, channels = 3, 2, 4
     x = torch.randn(2, channels * rows * columns, 9, 11)
     got = run(PSRoIAlign((rows, columns), 0.5, ratio), (x, torch.tensor(ROIS)), tmp_path / "m.pt2")[0]
-    # Of each bin, what aligning gives in its own channel.
-    whole = torch.ops.torchvision.roi_align(x, torch.tensor(ROIS), 0.5, rows, columns, ratio, True)
-    whole = whole.view(len(ROIS), channels, rows, columns, rows, columns)
-    want = torch.stack([torch.stack([whole[:, :, i, j, i, j] for j in range(columns)], -1) for i in range(rows)], -2)
+    want = sensitive_align(x, torch.tensor(ROIS), 0.5, rows, columns, ratio)
     assert got.shape == want.shape
     assert float((want != 0).float().mean()) > 0.5
     assert_agree(got, want.numpy())
+
+
+def sensitive_pool(x: Tensor, rois: Tensor, scale: float, rows: int, columns: int) -> Tensor:
+    """Means of the bins; the last row and column of x are in none."""
+    want = torch.zeros(len(rois), x.shape[1] // (rows * columns), rows, columns)
+    most_y, most_x = x.shape[2] - 1, x.shape[3] - 1
+    for r, (image, *corners) in enumerate(rois.tolist()):
+        x1, y1, x2, y2 = (math.floor(v * scale + 0.5) for v in corners)
+        high, wide = max(y2 - y1, 1) / rows, max(x2 - x1, 1) / columns
+        for i in range(rows):
+            for j in range(columns):
+                top, bottom = (min(max(y1 + v, 0), most_y) for v in (math.floor(i * high), math.ceil((i + 1) * high)))
+                left, right = (min(max(x1 + v, 0), most_x) for v in (math.floor(j * wide), math.ceil((j + 1) * wide)))
+                if bottom > top and right > left:
+                    piece = x[int(image), i * columns + j :: rows * columns, top:bottom, left:right]
+                    want[r, :, i, j] = piece.double().mean((1, 2)).float()
+    return want
 
 
 def test_position_sensitive_roi_pool(tmp_path: Path) -> None:
@@ -148,17 +169,7 @@ def test_position_sensitive_roi_pool(tmp_path: Path) -> None:
     rows, columns, channels = 3, 2, 4
     x = torch.randn(2, channels * rows * columns, 9, 11)
     got = run(PSRoIPool((rows, columns), 0.5), (x, torch.tensor(ROIS)), tmp_path / "m.pt2")[0]
-    want = np.zeros((len(ROIS), channels, rows, columns), np.float32)
-    for r, (image, *corners) in enumerate(ROIS):
-        x1, y1, x2, y2 = (math.floor(v * 0.5 + 0.5) for v in corners)
-        high, wide = max(y2 - y1, 1) / rows, max(x2 - x1, 1) / columns
-        for i in range(rows):
-            for j in range(columns):
-                top, bottom = (min(max(y1 + v, 0), 8) for v in (math.floor(i * high), math.ceil((i + 1) * high)))
-                left, right = (min(max(x1 + v, 0), 10) for v in (math.floor(j * wide), math.ceil((j + 1) * wide)))
-                if bottom > top and right > left:
-                    piece = x[int(image), i * columns + j :: rows * columns, top:bottom, left:right]
-                    want[r, :, i, j] = piece.double().mean((1, 2)).numpy()
+    want = sensitive_pool(x, torch.tensor(ROIS), 0.5, rows, columns).numpy()
     assert (want == 0).any()
     assert (want != 0).mean() > 0.5
     assert_agree(got, want)
@@ -212,3 +223,79 @@ def test_nms(threshold: float, moved: bool) -> None:
     session = pn.Session(program)
     (got,) = session.run({name: x.numpy() for name, x in zip(session.inputs, inputs, strict=True)}).values()
     assert got.tolist() == greedy(*inputs[:2], threshold)
+
+
+# ------------------------------------------------------------------------------------------- live modules, open sizes
+
+
+def _pooled_places(pooled: Tensor) -> tuple[Tensor, Tensor]:
+    return pooled, torch.zeros(pooled.shape, dtype=torch.int32)
+
+
+# In the place of the wheel's own kernels.
+_library.impl("ps_roi_align", lambda *given: _pooled_places(sensitive_align(*given)), "CPU")
+_library.impl("ps_roi_pool", lambda *given: _pooled_places(sensitive_pool(*given)), "CPU")
+_library.impl(
+    "deform_conv2d",
+    lambda x, weight, offset, mask, bias, stride, _, pad, __, dilation, ___, groups, ____, masked: (
+        deformed(x, weight, offset, mask if masked else None, stride, pad, dilation, groups) + bias.view(1, -1, 1, 1)
+    ),
+    "CPU",
+)
+
+
+class Deformed(nn.Module):
+    """Offsets, and where asked for a mask, from a convolution, as these layers are used."""
+
+    def __init__(self, masked: bool) -> None:
+        from torchvision.ops import DeformConv2d
+
+        super().__init__()
+        self.layer = DeformConv2d(4, 6, 3, padding=1)
+        self.where = nn.Conv2d(4, 27 if masked else 18, 3, padding=1)
+        self.masked = masked
+
+    def forward(self, x: Tensor) -> Tensor:
+        made = self.where(x)
+        found: Tensor = self.layer(x, made[:, :18], made[:, 18:].sigmoid() if self.masked else None)
+        return found
+
+
+class Sensitive(nn.Module):
+    """The second stage of R-FCN: scores of bins, each from channels of its own."""
+
+    def __init__(self, kind: str) -> None:
+        from torchvision import ops
+
+        super().__init__()
+        self.scores = nn.Conv2d(4, 3 * 6, 1)
+        self.pool = ops.PSRoIPool((3, 2), 0.5) if kind == "pool" else ops.PSRoIAlign((3, 2), 0.5, 2)
+
+    def forward(self, x: Tensor, rois: Tensor) -> Tensor:
+        found: Tensor = self.pool(self.scores(x), rois).mean((2, 3))
+        return found
+
+
+@pytest.mark.parametrize("masked", [False, True])
+def test_live_deformed_convolution_of_any_size(masked: bool) -> None:
+    torch.manual_seed(0)
+    module = Deformed(masked).eval()
+    dims = {0: pn.Dim("n", 1, 4), 2: pn.Dim("h", 4, 40), 3: pn.Dim("w", 4, 40)}
+    session = pn.Session(pn.load(module, torch.randn(2, 4, 7, 8), dims).build(), target="cpu")
+    for shape in ((1, 4, 9, 5), (3, 4, 12, 17)):
+        x = torch.randn(*shape)
+        (got,) = session.run({"x": x.numpy()}).values()
+        assert_agree(got, module(x).detach().numpy())
+
+
+@pytest.mark.parametrize("kind", ["pool", "align"])
+def test_live_position_sensitive_layers_of_any_size(kind: str) -> None:
+    torch.manual_seed(0)
+    module = Sensitive(kind).eval()
+    dims = {"x": {2: pn.Dim("h", 4, 40), 3: pn.Dim("w", 4, 40)}, "rois": {0: pn.Dim("k", 1, 100)}}
+    model = pn.load(module, (torch.randn(2, 4, 9, 11), torch.tensor(ROIS)), dims)
+    session = pn.Session(model.build(), target="cpu")
+    for size, count in (((6, 13), 1), ((20, 9), 4)):
+        x, rois = torch.randn(2, 4, *size), torch.tensor(ROIS)[:count]
+        (got,) = session.run({"x": x.numpy(), "rois": rois.numpy()}).values()
+        assert_agree(got, module(x, rois).detach().numpy())
