@@ -16,12 +16,19 @@ from pinnace.sources.onnx_file import OnnxSource
 from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.sources.torch_module import live_source
 from pinnace.sources.torch_program import TorchSource, open_torch_archive
-from pinnace.sources.torchscript import script_source
+from pinnace.sources.torchscript import QuantizedScriptSource, script_source
 from pinnace.torch.caches import cached_module
 from pinnace.torch.export import is_exported, is_module
 from pinnace.torch.module_call import takes_list, uncompiled
 from pinnace.torch.other_files import other_file, other_format
-from pinnace.torchscript.script import has_quantized_steps, interpreted, is_script, is_script_file, open_script
+from pinnace.torchscript.script import (
+    export_quantized,
+    has_quantized_steps,
+    interpreted,
+    is_script,
+    is_script_file,
+    open_script,
+)
 
 
 def _call_of(module: Any, example: Mapping[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -83,10 +90,15 @@ def _tensors(inputs: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _script_source(script: Any, name: str, inputs: Mapping[str, Any]) -> Source:
-    """A ScriptModule. Unsupported: it is quantised, so that its inputs are no arrays alone."""
+    """A ScriptModule. Unsupported: its inputs are quantised, so that they are no arrays alone."""
     run = interpreted(script)
     if has_quantized_steps(run):
-        raise _core.Unsupported(f"{name}: quantised TorchScript is compared when load() builds it")
+        given = _tensors(inputs)
+        if any(tensor.element_size() == 1 for tensor in given.values()):
+            raise _core.Unsupported(f"{name}: TorchScript with quantised inputs is compared when load() builds it")
+        names = run.argument_names
+        examples = [given[n] for n in (names if set(names) == set(given) else given)]
+        return QuantizedScriptSource(script, examples, export_quantized(script, examples)[1])
     return script_source(script, *_call_of(run.module, _tensors(inputs)), None)
 
 

@@ -195,15 +195,22 @@ class QuantizedScriptSource:
         arguments = quantized_as(self._examples, inputs)
         with source_errors(self.description), isolated_inference(self._shared):
             made, own = self._nodes.run_on(arguments, {name: as_tensor(value) for name, value in given.items()})
-            return [to_numpy(t) for t in output_tensors(made)], {name: to_numpy(t) for name, t in own.items()}
+            return [to_numpy(t) for t in output_tensors(made)], {n: to_numpy(t) for n, t in own.items() if n in given}
 
     def signed(self) -> Source:
         """The module with signs of vectors as the operators have them."""
         return SignedSource(self)
 
     def layers(self, inputs: Sequence[Array], names: set[str]) -> dict[str, Array]:
-        """None: what is inside a quantised ScriptModule has no names that a conversion keeps."""
-        return {}
+        """Integers that the script's nodes make, by the names of the operators that make them in the conversion."""
+        if self._nodes is None:
+            return {}
+        arguments = quantized_as(self._examples, inputs)
+        with source_errors(self.description), isolated_inference(self._shared):
+            _, own = self._nodes.run_on(arguments, {})
+            made = {name: to_numpy(value) for name, value in own.items()}
+        # What computes on integers has the name of the script's value with a word behind it, and the same integers.
+        return {n: made[own_name] for n in names if (own_name := n.removesuffix(".quantized")) in made}
 
 
 __all__ = ["QuantizedScriptSource", "ScriptSource", "script_source"]

@@ -367,7 +367,7 @@ class QuantizedScript(torch.nn.Module):
 
     def run_on(self, inputs: Sequence[Tensor], given: Mapping[str, Tensor]) -> tuple[Any, dict[str, Tensor]]:
         """The script's own operators, one after the other, with given integers in place of those that it makes: what it
-        returns, and by name what it would have made."""
+        returns, and by name what each node has made, or would have."""
         values: dict[str, Any] = {}
         own: dict[str, Tensor] = {}
         for value, tensor in zip(list(self._graph.inputs())[1:], inputs, strict=True):
@@ -380,9 +380,9 @@ class QuantizedScript(torch.nn.Module):
                 continue
             name = node.output().debugName()
             known = self._made.get(name, "")
-            if known in given and isinstance(made, torch.Tensor) and made.is_quantized:
+            if known and isinstance(made, torch.Tensor) and made.is_quantized:
                 own[known] = made.int_repr()
-                if given[known].shape == made.shape:
+                if known in given and given[known].shape == made.shape:
                     made = torch._make_per_tensor_quantized_tensor(given[known], made.q_scale(), made.q_zero_point())
             values[name] = made
         results = [values[v.debugName()] for v in self._graph.outputs()]

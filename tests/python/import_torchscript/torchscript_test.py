@@ -140,6 +140,26 @@ def test_conv_relu_and_linear_relu(engine: str) -> None:
     agree(pn.load(script, (x,)), script, (x,), module.inner(module.quant(x)).q_scale(), 0.06)
 
 
+def test_layers_of_a_quantised_script(tmp_path: Path) -> None:
+    """compare() holds the integers of each layer against the script's, which is run node by node."""
+    torch.manual_seed(5)
+    inner = nn.Sequential(
+        nn.Conv2d(3, 8, 3), nn.ReLU(), nn.Conv2d(8, 8, 3), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(32, 10)
+    )
+    x = seeded(2, 3, 8, 8)
+    script = jit.trace(quantised(inner, x, "fbgemm", [["0", "1"]]), x)
+    jit.save(script, str(tmp_path / "m.pt"))
+    program = pn.load(script, (x,)).build()
+    (name,) = program.inputs
+    for reference in (script, tmp_path / "m.pt"):
+        made = pn.compare(program, reference, [{name: seeded(2, 3, 8, 8).numpy() * 0.9}])
+        assert made.ok, str(made)
+        assert {"quantize_linear", "conv", "max_pool", "gemm"} <= {row.op for row in made.rows}
+        assert sum(row.op == "conv" for row in made.rows) == 2
+    with pytest.raises(pn.Unsupported, match="quantised inputs is compared when load"):
+        pn.compare(program, script, [{name: np.zeros((2, 3, 8, 8), np.uint8)}])
+
+
 @pytest.mark.rotating
 def test_mobilenet_v2_with_float_edges(tmp_path: Path) -> None:
     script, x = int8_mobilenet.build("float edges")
