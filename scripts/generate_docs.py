@@ -221,12 +221,19 @@ def imports_page() -> str:
             "first call makes starts from zeros, if that gives the same results."
         ),
         _paragraph(
+            "A list may grow in a loop over an open size, as of `for i in range(x.size(0))`, if each iteration adds "
+            "as many elements, tensors of one shape or numbers: `torch.stack`, `torch.cat`, `torch.tensor`, `len`, "
+            "elements and loops take it. `x.unbind()` along an open dimension gives such a list too."
+        ),
+        _paragraph(
             "**Refused:** modules whose code reads or writes files, or calls operators of unlisted packages; "
-            "lists that grow in a loop whose length is not known; dicts with keys that depend on data; what is "
+            "lists that grow in a loop until data end it, or by data, and those of an open length as "
+            "outputs; dicts with keys that depend on data; what is "
             "computed with a text that shows such a number; a tensor, list, dict or object of which a branch or "
             "loop on data gives a second name, if it is changed under one name and read under the other; objects "
             "of classes as outputs; hooks of the module itself; what `torch.jit.optimize_for_inference` made; a "
-            "call that runs more than 400,000 operators; lists, dicts and texts of more than 2^20 elements. "
+            "call that runs more than 400,000 operators; lists, dicts and texts of more than 2^20 elements, tensors "
+            "of more than 8 GiB. "
             "Models that eager quantisation made, with quantised tensors between their layers, have the shapes of the "
             "example and no control flow."
         ),

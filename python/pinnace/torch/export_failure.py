@@ -169,7 +169,7 @@ class _Place:
 
 
 def _place(error: BaseException) -> _Place | None:
-    """The innermost line outside of torch, pinnace and Python itself."""
+    """The innermost line outside of torch, pinnace and Python itself; of TorchScript, that of the step."""
     import torch
 
     paths = (torch.__file__, __file__, sysconfig.__file__)
@@ -180,6 +180,9 @@ def _place(error: BaseException) -> _Place | None:
     current: BaseException | None = error
     while current is not None and id(current) not in seen:  # the first error of a chain is the nearest to the code
         seen.add(id(current))
+        of_script = getattr(current, "script_place", None)
+        if of_script is not None and of_script.line:
+            return _Place(str(of_script), "forward", "")  # of a file, whose paths are anybody's: not read
         for frame in traceback.extract_tb(current.__traceback__):
             path = str(Path(frame.filename).resolve()) if not frame.filename.startswith("<") else ""
             if path and not path.startswith((*foreign, own)):

@@ -26,7 +26,7 @@ _CLASS_NAMESPACES = frozenset(("quantized", "sparse", "rnn", "_nnapi", "mkldnn")
 
 
 def check_code(archive: ZipFile) -> bool:
-    """Whether there are texts in it, with which torch computes while it opens the file.
+    """Whether torch computes while it opens the file: with texts in it, or what __setstate__ says.
 
     Unsupported: the module's code names something that reads or writes files, or operators of other packages; it is
     nested too deep; its functions call each other too often; or opening it would run a loop."""
@@ -52,7 +52,7 @@ def check_code(archive: ZipFile) -> bool:
                 raise _core.Unsupported(f"{archive.path}: {entry} names {kind} of {sorted(others)[0]!r}")
         if entry.endswith(".py"):
             functions |= _functions(f"{archive.path}: {entry}", entry, code)
-            texts = texts or "'" in code or '"' in code
+            texts = texts or "'" in code or '"' in code or "__setstate__" in code
     _check_calls(archive.path, functions)
     return texts
 

@@ -1,5 +1,5 @@
-"""Branches and loops of TorchScript. What the example's numbers and sizes settle is settled while graphs are followed;
-what depends on data becomes torch's cond and while_loop.
+"""Branches of TorchScript; loops.py has the loops. What the example's numbers and sizes settle is settled while graphs
+are followed; what depends on data becomes torch's cond and while_loop.
 
 A part of the graph that becomes a graph of its own is run twice. The first run, without being recorded, tells what it
 reads and what it leaves: results, changed lists and attributes, tensors written in place. Then it is recorded, with
@@ -16,6 +16,7 @@ import torch
 
 from pinnace import _core
 from pinnace.torchscript.levels import Left, Level, Log, Twins, contents_of, identity, restore
+from pinnace.torchscript.rows import Rows
 from pinnace.torchscript.values import (
     Differs,
     Missing,
@@ -25,7 +26,6 @@ from pinnace.torchscript.values import (
     SizeTensor,
     Slot,
     built,
-    freed,
     is_symbolic,
     join,
     key_of,
@@ -35,16 +35,12 @@ from pinnace.torchscript.values import (
     symbols_of,
     tensors_in,
     unbacked,
-    widened,
 )
 
 if TYPE_CHECKING:
     from pinnace.torchscript.graph import Block, Step
 
 _sym: Any = torch  # whose functions of symbolic numbers have no types
-MOST_UNROLLED = 2048  # iterations of one loop
-MOST_ROUNDS = 12  # runs of a loop's body until it is known what changes in it
-_NO_LIMIT = 1 << 62
 
 
 class Control:
@@ -68,8 +64,8 @@ class Control:
         self.active = bool(tensors)
         self._carriers: list[dict[Any, Any]] = [_carriers(tensors)]
         self.twins = Twins()
+        self.has_rows = False  # whether a list may have some
         self.left_out: dict[str, None] = {}  # places of exceptions that depend on data
-        self._overwritten: set[int] = set()  # slots of the loop that is looked at, whose tensors its body writes into
 
     # ------------------------------------------------------------------------------------------------------- values
 
@@ -87,6 +83,11 @@ class Control:
                 self.note_made(inner)
                 value = inner
         return value
+
+    def rows(self, tensor: torch.Tensor | None, kind: str) -> Rows:
+        """Elements of a list, of which nobody knows how many there are."""
+        self.has_rows = True
+        return Rows(tensor, kind)
 
     def check_fresh(self, value: Any) -> None:
         """ConversionError: it was changed under another name, which a branch or loop has given it by data."""
@@ -258,11 +259,11 @@ class Control:
         env.update(zip(step.outputs, [env[v] for v in chosen.outputs], strict=True))
 
     def _either(self, step: Step, condition: Any, env: dict[int, Any]) -> None:
-        sides = [self._looked_at(block, env) for block in step.blocks]
+        sides = [self.looked_at(block, env) for block in step.blocks]
         containers = {key: pair[0] for side in sides for key, pair in side.changed.items()}
         whole = [[*side.values, *(side.contents(k, own) for k, own in containers.items())] for side in sides]
         slots: list[Slot] = []
-        template = join(whole[0], whole[1], slots, _alike)
+        template = join(whole[0], whole[1], slots, alike)
         written = list({id(t): t for side in sides for t in side.written}.values())
         for side, values in zip(sides, whole, strict=True):
             self._read_in(side.level, list(picked(template, values)))
@@ -273,7 +274,7 @@ class Control:
         values = built(template, leaves)
         for side, own in zip(sides, whole, strict=True):
             self.twins.take(side.twins)
-            self._note_twins(template, values, own, side, len(step.outputs))
+            self.note_twins(template, values, own, side, len(step.outputs))
         env.update(zip(step.outputs, values, strict=False))
         for container, contents in zip(containers.values(), values[len(step.outputs) :], strict=True):
             restore(self.changing(container), contents)
@@ -290,17 +291,17 @@ class Control:
         env: dict[int, Any],
     ) -> list[Any]:
         if self.levels and not self.levels[-1].recorded:
-            self._read_by(sides, written, condition)
-            return [self._stand_in(slot) for slot in slots]
-        operands, names = self._operands(sides, written)
+            self.read_by(sides, written, condition)
+            return [self.stand_in(slot) for slot in slots]
+        operands, names = self.operands_of(sides, written)
 
         def side(block: Block) -> Callable[..., tuple[Any, ...]]:
             def run(*given: Any) -> tuple[Any, ...]:
-                with self._recording(operands, names, given, written) as level:
+                with self.recording(operands, names, given, written) as level:
                     self.block(block, env)
                     values = [*(env[v] for v in block.outputs), *map(contents_of, containers.values())]
                     leaves = list(picked(template, values))
-                    own = [self._leaf(v, slot, given) for v, slot in zip(leaves, slots, strict=True)]
+                    own = [self.leaf_of(v, slot, given) for v, slot in zip(leaves, slots, strict=True)]
                     return (*own, *(level.tensors[id(t)][1] for t in written))
 
             return run
@@ -310,9 +311,9 @@ class Control:
         self.emitted += 1
         run = torch.ops.higher_order.cond
         made = run(condition, side(step.blocks[0]), side(step.blocks[1]), tuple(operands))
-        return self._after(made, slots, written)
+        return self.results_after(made, slots, written)
 
-    def _note_twins(self, template: Any, made: Any, own: Any, side: Left, count: int | None = None) -> None:
+    def note_twins(self, template: Any, made: Any, own: Any, side: Left, count: int | None = None) -> None:
         """Of results `made`, what each may be in a part that gives `own`, where that was there before. count: of the
         values that are results; more of them are contents."""
         if isinstance(own, Missing):
@@ -323,23 +324,23 @@ class Control:
             parts, split = (template.parts, template.split) if isinstance(template, Nest) else (template, list)
             for at, (part, m, o) in enumerate(zip(parts, split(made), split(own), strict=True)):
                 if count is None or at < count or not isinstance(part, Nest):
-                    self._note_twins(part, m, o, side)
+                    self.note_twins(part, m, o, side)
                 else:
                     for inner in zip(part.parts, part.split(m), part.split(o), strict=True):
-                        self._note_twins(*inner, side)
+                        self.note_twins(*inner, side)
         elif isinstance(template, Slot) and template.kind == "tensor" and isinstance(own, torch.Tensor):
-            for outside in self._outside(own, side):
+            for outside in self.tensors_outside(own, side):
                 self.twins.join(made, outside)
 
     @staticmethod
-    def _outside(value: torch.Tensor, side: Left) -> list[Any]:
+    def tensors_outside(value: torch.Tensor, side: Left) -> list[Any]:
         """The tensors from outside of a part, in whose memory a tensor is that it gives."""
         origins = side.twins.origins(value)
         pairs = side.level.tensors.values()
         inside = [outside for outside, inner in pairs if {identity(inner), identity(outside)} & origins]
         return inside or ([] if id(value) in side.level.made else [value])
 
-    def _after(self, made: Sequence[Any], slots: Sequence[Slot], written: Sequence[Any]) -> list[Any]:
+    def results_after(self, made: Sequence[Any], slots: Sequence[Slot], written: Sequence[Any]) -> list[Any]:
         """The results of a part as values; those of what it writes are put where they belong."""
         own = list(made)
         self.note_made(own)
@@ -348,209 +349,10 @@ class Control:
             tensor.copy_(value)
         return [v if s.kind == "tensor" else Number(v, s.kind) for v, s in zip(own, slots, strict=False)]
 
-    # -------------------------------------------------------------------------------------------------------- loops
-
-    def loop(self, step: Step, values: list[Any], env: dict[int, Any]) -> None:
-        """prim::Loop: iterations as long as their number and the conditions are known; then a loop in the program."""
-        limit, condition, *carried = values
-        (body,) = step.blocks
-        count = 0
-        limit = self.plain(limit)
-        while True:
-            going = self._going(count, limit, condition)
-            if going is None or (going and self.active and count >= MOST_UNROLLED):
-                carried = self._looped(step, count, limit, condition, carried, env)
-                break
-            if not going:
-                break
-            env.update(zip(body.inputs, [count, *carried], strict=True))
-            self.block(body, env)
-            condition, *carried = [env[v] for v in body.outputs]
-            count += 1
-        env.update(zip(step.outputs, carried, strict=True))
-
-    def _going(self, count: int, limit: Any, condition: Any) -> bool | None:
-        if not self.active:
-            return count < limit and bool(condition)
-        going = self.known(condition if isinstance(condition, Number) else self.plain(condition))
-        # torch takes it for known that an open size is at least 2.
-        within = None if is_symbolic(limit) else self.known(count < limit)
-        return False if going is False or within is False else None if going is None or within is None else True
-
-    def _looped(
-        self, step: Step, count: int, limit: Any, condition: Any, carried: list[Any], env: dict[int, Any]
-    ) -> list[Any]:
-        (body,) = step.blocks
-        place = str(step.place) or "an unknown place"
-        containers: dict[int, Any] = {}
-        start: list[Any] = [condition, *carried]
-        parts: list[Any] = []
-        slots: list[Slot] = []
-        written: dict[int, Any] = {}
-        for _ in range(MOST_ROUNDS):
-            with self._quietly():
-                free = [Number(torch.zeros((), dtype=torch.int64), "int"), *(self._stand_in(s) for s in slots)]
-            now = [*start, *map(contents_of, containers.values())]
-            assumed = [built(p, free[1:]) for p in parts] if parts else now
-            env.update(zip(body.inputs, [free[0], *assumed[1 : len(start)]], strict=True))
-            contents = dict(zip(containers, assumed[len(start) :], strict=True))
-            try:
-                left = self._looked_at(body, env, contents, containers, free)
-            except _core.Error:
-                raise
-            except Exception:  # what the first iteration's numbers make of an example that ends before
-                if parts:
-                    raise
-                parts = [freed(v, slots) for v in now]
-                continue
-            after = [*left.values, *(left.contents(k, c) for k, c in containers.items())]
-            found = {k: own for k, (own, _) in left.changed.items() if k not in containers}
-            now_written = {id(t): t for t in left.written}
-            wider: list[Slot] = []
-            try:
-                if parts:
-                    made = [widened(p, v, wider, _alike) for p, v in zip(parts, after, strict=True)]
-                else:
-                    made = [join(a, b, wider, _alike) for a, b in zip(now, after, strict=True)]
-                made += [join(contents_of(own), left.contents(k, own), wider, _alike) for k, own in found.items()]
-            except Differs as error:
-                raise _core.ConversionError(
-                    f"a loop ({place}) whose number of iterations depends on data or on an open size changes what it "
-                    f"carries from one to the next: {error}"
-                ) from None
-            settled = bool(parts) and len(wider) == len(slots) and not found and now_written.keys() == written.keys()
-            parts, slots = made, wider
-            containers |= found
-            written = now_written
-            if settled:
-                break
-        else:
-            raise _core.ConversionError(f"a loop ({place}) whose carried values do not settle")
-        template = Nest(list, parts, list, (list, len(parts)))
-        self._overwritten = {i for i, v in enumerate(free[1:]) if isinstance(v, torch.Tensor) and v._version > 0}
-        now = [*start, *map(contents_of, containers.values())]
-        self._check_carried(place, list(picked(template, now)), list(picked(template, after)), free[1:], left)
-        for leaf, slot in zip(picked(template, now), slots, strict=True):
-            if slot.index in self._overwritten and isinstance(leaf, torch.Tensor):
-                self.twins.replace(leaf, place)
-        return self._recorded_loop(
-            step, count, limit, start, template, slots, left, after, list(written.values()), containers, env
-        )
-
-    def _check_carried(
-        self, place: str, first: Sequence[Any], following: Sequence[Any], free: Sequence[Any], left: Left
-    ) -> None:
-        """ConversionError: the body writes into a tensor that has, in some iteration, another name that it reads."""
-        outside = {identity(own) for own, _ in left.level.tensors.values()}
-        inside = {identity(inner) for _, inner in left.level.tensors.values()}
-        changed = {identity(own) for own in left.written}
-        changed_inside = {identity(inner) for own, inner in left.level.tensors.values() if identity(own) in changed}
-        starts = [identity(v) if isinstance(v, torch.Tensor) else None for v in first]
-        carried = [identity(v) if isinstance(v, torch.Tensor) else None for v in free]
-        for i, (start, then) in enumerate(zip(starts, following, strict=True)):
-            made = identity(then) if isinstance(then, torch.Tensor) else None
-            others = {j: v for j, v in enumerate(carried) if j != i and v is not None}
-            if i in self._overwritten:
-                shared = start in outside or starts.count(start) > 1 or made in inside or made in others.values()
-            else:
-                overwritten = {v for j, v in others.items() if j in self._overwritten}
-                shared = start in changed or made in changed_inside or made in overwritten
-            if shared and start is not None:
-                raise _core.ConversionError(
-                    f"a loop ({place}) whose number of iterations depends on data or on an open size writes into a "
-                    "tensor that it carries or reads under another name: change a copy"
-                )
-
-    def _recorded_loop(
-        self,
-        step: Step,
-        count: int,
-        limit: Any,
-        start: list[Any],
-        template: Any,
-        slots: Sequence[Slot],
-        left: Left,
-        after: Sequence[Any],
-        written: Sequence[Any],
-        containers: dict[int, Any],
-        env: dict[int, Any],
-    ) -> list[Any]:
-        first = [*start, *map(contents_of, containers.values())]
-        if not self.levels or self.levels[-1].recorded:
-            leaves = self._while(step, count, limit, first, template, slots, left, written, containers, env)
-        else:
-            self._read_by([left], written, limit, *picked(template, first))
-            leaves = [self._stand_in(slot) for slot in slots]
-        values = built(template, leaves)
-        unlooked = Left([], {}, Level(recorded=False), [], {}, Twins())
-        self.twins.take(left.twins)
-        self._note_twins(template, values, first, unlooked, len(start))
-        self._note_twins(template, values, list(after), left, len(start))
-        for container, contents in zip(containers.values(), values[len(start) :], strict=True):
-            restore(self.changing(container), contents)
-        return list(values[1 : len(start)])
-
-    def _while(
-        self,
-        step: Step,
-        count: int,
-        limit: Any,
-        first: list[Any],
-        template: Any,
-        slots: Sequence[Slot],
-        left: Left,
-        written: Sequence[Any],
-        containers: dict[int, Any],
-        env: dict[int, Any],
-    ) -> list[Any]:
-        (body,) = step.blocks
-        operands, names = self._operands([left], written)
-        read = [t for t in operands if not any(t is w for w in written)]
-        bound = None if isinstance(limit, int) and limit > _NO_LIMIT else self.tensor_of(limit, "int")
-        own = [self._leaf(v, s, ()) for v, s in zip(picked(template, first), slots, strict=True)]
-        carried = [self.tensor_of(count, "int"), *own, *written]
-        captured = [*read, *([] if bound is None else [bound])]
-        at = 1 + len(slots)
-        overwritten = self._overwritten
-        condition_slot = template.parts[0] if isinstance(template.parts[0], Slot) else None
-
-        def again(*given: Any) -> Any:
-            tests = []
-            if bound is not None:
-                tests.append(given[0] < given[-1])
-            if condition_slot is not None:
-                tests.append(given[1 + condition_slot.index].reshape([]))
-            return tests[0] if len(tests) == 1 else torch.ops.aten.logical_and.default(tests[0], tests[1])
-
-        def iteration(*given: Any) -> tuple[Any, ...]:
-            inner = list(given[at + len(written) :])[: len(read)]
-            by_id = {id(t): v for t, v in zip(read, inner, strict=True)}
-            by_id |= {id(t): v for t, v in zip(written, given[at : at + len(written)], strict=True)}
-            with self._recording(operands, names, [by_id[id(t)] for t in operands], written) as level:
-                leaves = [
-                    Number(v, s.kind) if s.kind != "tensor" else v.clone() if s.index in overwritten else v
-                    for v, s in zip(given[1:at], slots, strict=True)
-                ]
-                values = built(template, leaves)
-                env.update(zip(body.inputs, [Number(given[0], "int"), *values[1 : len(step.outputs) + 1]], strict=True))
-                for container, contents in zip(containers.values(), values[len(step.outputs) + 1 :], strict=True):
-                    restore(self.changing(container), contents)
-                self.block(body, env)
-                values = [*(env[v] for v in body.outputs), *map(contents_of, containers.values())]
-                following = [self._leaf(v, s, given) for v, s in zip(picked(template, values), slots, strict=True)]
-                return (given[0] + 1, *following, *(level.tensors[id(t)][1] for t in written))
-
-        if bound is None and condition_slot is None:
-            raise _core.Unsupported(f"TorchScript: a loop ({step.place}) without end")
-        self.emitted += 1
-        run = torch.ops.higher_order.while_loop
-        made = list(run(again, iteration, tuple(carried), tuple(captured)))
-        return self._after(made[1:], slots, written)
-
     # ------------------------------------------------------------------------------------------- graphs of their own
 
     @contextlib.contextmanager
-    def _quietly(self) -> Iterator[None]:
+    def quietly(self) -> Iterator[None]:
         """Nothing is recorded in it."""
         from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
 
@@ -578,7 +380,7 @@ class Control:
             for container, contents in log.before.values():
                 restore(container, contents)
 
-    def _looked_at(
+    def looked_at(
         self,
         block: Block,
         env: dict[int, Any],
@@ -592,7 +394,7 @@ class Control:
         for value in free:
             tensor = value.tensor if isinstance(value, Number) else value
             level.made[id(tensor)] = tensor
-        with self._quietly(), self._undone() as log:
+        with self.quietly(), self._undone() as log:
             self.levels.append(level)
             self._items.append({})
             try:
@@ -627,19 +429,21 @@ class Control:
                 self._read(v)
         elif isinstance(value, Object):
             self._read(value.attributes)
+        elif isinstance(value, Rows) and value.tensor is not None:
+            self.here(value.tensor)
 
     def _read_in(self, level: Level, values: list[Any]) -> None:
         """What a part gives as it was before, it reads."""
-        with self._quietly():
+        with self.quietly():
             self.levels.append(level)
             try:
                 self._read(values)
             finally:
                 self.levels.remove(level)
 
-    def _read_by(self, sides: Sequence[Left], written: Sequence[Any], *values: Any) -> None:
+    def read_by(self, sides: Sequence[Left], written: Sequence[Any], *values: Any) -> None:
         """What parts within a part read and write, it does."""
-        with self._quietly():
+        with self.quietly():
             for tensor in written:
                 self.twins.change(tensor, self.place)
                 self.here(tensor).zero_()
@@ -653,7 +457,7 @@ class Control:
         for value in values:
             self._read(value)
 
-    def _operands(self, sides: Sequence[Left], written: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
+    def operands_of(self, sides: Sequence[Left], written: Sequence[Any]) -> tuple[list[Any], dict[str, Any]]:
         """The tensors that a part reads, and by expression its numbers that depend on data, as tensors."""
         tensors: dict[int, Any] = {}
         numbers: dict[str, Any] = {}
@@ -668,7 +472,7 @@ class Control:
         for key, value in numbers.items():
             names[key] = self.tensor_of(value, number_kind(value))
             operands.append(names[key])
-        known = {s for t in operands for size in t.shape for s in _alone(size)}
+        known = {s for t in operands for size in t.shape for s in alone(size)}
         for symbol in sorted(symbols - known, key=str):
             carrier = self._carriers[-1].get(symbol)
             if carrier is not None and not any(carrier is t for t in operands):
@@ -687,7 +491,7 @@ class Control:
                 )
 
     @contextlib.contextmanager
-    def _recording(
+    def recording(
         self, operands: Sequence[Any], names: dict[str, Any], given: Sequence[Any], written: Sequence[Any]
     ) -> Iterator[Level]:
         """For the graph whose inputs `given` stand for the operands. Containers are as before afterwards."""
@@ -709,7 +513,7 @@ class Control:
                 self._carriers.pop()
                 self._items.pop()
 
-    def _leaf(self, value: Any, slot: Slot, given: Sequence[Any]) -> Any:
+    def leaf_of(self, value: Any, slot: Slot, given: Sequence[Any]) -> Any:
         """What a part gives for a slot: a tensor that is none of its inputs, in memory of its own."""
         if isinstance(value, Missing):
             return self._zeros(slot)
@@ -720,9 +524,9 @@ class Control:
             return torch.ops.aten.scalar_tensor.default(self.plain(value.value), dtype=value.dtype)
         return self.here(value).clone()
 
-    def _stand_in(self, slot: Slot) -> Any:
+    def stand_in(self, slot: Slot) -> Any:
         """A value for a slot of which nothing but its type is known."""
-        with self._quietly():
+        with self.quietly():
             if slot.kind != "tensor":
                 made = torch.zeros((), dtype=number_dtype(slot.kind))
             elif isinstance(slot.example, SizeTensor):
@@ -747,7 +551,7 @@ def _at_one(condition: Any) -> bool | None:
     return {"True": True, "False": False}.get(made)
 
 
-def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
+def alike(a: torch.Tensor, b: torch.Tensor) -> bool:
     if a.dtype != b.dtype or a.dim() != b.dim():
         return False
     for x, y in zip(a.shape, b.shape, strict=True):
@@ -759,7 +563,7 @@ def _alike(a: torch.Tensor, b: torch.Tensor) -> bool:
     return True
 
 
-def _alone(size: Any) -> set[Any]:
+def alone(size: Any) -> set[Any]:
     """The symbol that a size is."""
     symbols = symbols_of(size)
     return symbols if len(symbols) == 1 and size.node.expr in symbols else set()
@@ -767,7 +571,7 @@ def _alone(size: Any) -> set[Any]:
 
 def _carriers(tensors: Sequence[Any]) -> dict[Any, Any]:
     """By symbol a tensor of which it is a size."""
-    return {s: t for t in reversed(list(tensors)) for size in t.shape for s in _alone(size)}
+    return {s: t for t in reversed(list(tensors)) for size in t.shape for s in alone(size)}
 
 
 def _converted(number: Any, kind: str) -> Any:
@@ -778,4 +582,4 @@ def _converted(number: Any, kind: str) -> Any:
     return _sym.sym_int(number) if kind == "int" else _sym.sym_float(number)
 
 
-__all__ = ["MOST_UNROLLED", "Control"]
+__all__ = ["Control", "alike", "alone"]

@@ -60,7 +60,7 @@ class Step:
     inputs: tuple[int, ...]
     outputs: tuple[int, ...]
     place: Place
-    name: str = ""  # of an attribute, a method or a constant
+    name: str = ""  # of an attribute, a method, a constant or a function of Python
     value: Any = None  # of a constant; the type of an object that is made; sizes of a chunk
     blocks: tuple[Block, ...] = ()
     code: Block | None = None  # of a function or a forked part that is called
@@ -265,6 +265,9 @@ class _Reader:
     def _isinstance(self, node: Any, step: Step) -> None:
         step.value = [str(t) for t in node.tys("types")]
 
+    def _python(self, node: Any, step: Step) -> None:
+        step.name = str(node.pyname())
+
     def _named_type(self, node: Any, step: Step) -> None:
         step.value = node.output().type().annotation_str
 
@@ -282,6 +285,7 @@ _SPECIAL = {
     "prim::TupleConstruct": _Reader._tuple,
     "prim::ConstantChunk": _Reader._chunk,
     "prim::isinstance": _Reader._isinstance,
+    "prim::PythonOp": _Reader._python,
     "prim::tolist": _Reader._named_type,
     "prim::ListConstruct": _Reader._named_type,
 }

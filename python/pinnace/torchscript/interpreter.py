@@ -21,12 +21,17 @@ import torch
 from torch import nn
 
 from pinnace import _core
-from pinnace.torchscript.control import Control
+from pinnace.torchscript.budget import Budget, check_size
 from pinnace.torchscript.graph import Block, Constant, Script, Step, read_script
-from pinnace.torchscript.operators import DTYPES, RAW, held, of_sizes, python_function, sized
+from pinnace.torchscript.loops import Loops
+from pinnace.torchscript.operators import RAW, python_function, sized
 from pinnace.torchscript.packed import packed_operator
+from pinnace.torchscript.rows import UNAWARE, Rows, has_rows, run_on_rows
+from pinnace.torchscript.scalars import by_torch, held
+from pinnace.torchscript.size_tensors import known_item, of_sizes, on_known, put_back
 from pinnace.torchscript.submodules import HeldBuffer, Instance, Opaque, Part, all_parts
 from pinnace.torchscript.values import (
+    DTYPES,
     Missing,
     Number,
     Object,
@@ -68,7 +73,7 @@ def _is_changeable(value: Any) -> bool:
     return isinstance(value, (list, dict, Instance))
 
 
-class ScriptInterpreter(Control):
+class ScriptInterpreter(Loops):
     """Runs forward() of a ScriptModule. `module` is what torch.export gets: its tensors and a forward()."""
 
     def __init__(self, module: torch.jit.ScriptModule, state: ScriptState | None = None) -> None:
@@ -131,8 +136,9 @@ class ScriptInterpreter(Control):
             self._begin(())
 
     def _begin(self, given: Sequence[Any]) -> None:
-        Control.__init__(self, given, [*self.module._parameters.values(), *self.module._buffers.values()])
+        Loops.__init__(self, given, [*self.module._parameters.values(), *self.module._buffers.values()])
         self.left = self.bound
+        self._budget = Budget()
         self._attributes = {}
         if given or self._script.methods:
             self._attributes = {
@@ -173,6 +179,11 @@ class ScriptInterpreter(Control):
             for part in self.module.modules()
             if isinstance(part, Part)
         )
+
+    @property
+    def argument_names(self) -> list[str]:
+        """Of forward()."""
+        return list(self._signature.parameters)
 
     @property
     def kinds(self) -> set[str]:
@@ -239,6 +250,11 @@ class ScriptInterpreter(Control):
             )
         if isinstance(value, Missing):
             return None
+        if isinstance(value, Rows):
+            raise _core.ConversionError(
+                "forward() returns a list of which the number of elements follows from an open size; a program has as "
+                "many outputs as it says: return torch.stack() of the list"
+            )
         if isinstance(value, list):
             return [self._returned(v) for v in value]
         if isinstance(value, tuple):
@@ -299,12 +315,15 @@ class ScriptInterpreter(Control):
                 for value in values:
                     self.check_fresh(value)
             control = _CONTROL.get(step.kind)
-            made = control(self, step, values, env) if control else self._operator(step, values)
-        except _core.Error:
-            raise
+            if self.has_rows and step.kind not in UNAWARE and any(map(has_rows, values)):
+                made = run_on_rows(self, step.kind, values, self.place)
+            else:
+                made = control(self, step, values, env) if control else self._operator(step, values)
         except Exception as error:
-            if not hasattr(error, "script_step"):
-                error.script_step = step  # type: ignore[attr-defined]
+            if not hasattr(error, "script_place"):  # an error of a step within this one has that step's
+                error.script_place = step.place  # type: ignore[attr-defined]
+                if isinstance(error, _core.Error) and self.place and self.place not in str(error):
+                    error.args = (f"{error} ({self.place})",)
             raise
         if step.blocks:
             return  # they have put their results where they belong
@@ -317,7 +336,10 @@ class ScriptInterpreter(Control):
 
     def _operator(self, step: Step, values: list[Any]) -> Any:
         if step.kind == "aten::_convolution":  # of traces: with four settings of CUDA's libraries at the end
-            return torch.ops.aten.convolution.default(*(self.argument(v, "") for v in values[:9]))
+            given = [self.argument(v, "") for v in values[:9]]
+            return self._within_budget("convolution", torch.ops.aten.convolution.default, given, {})
+        if step.kind == "prim::PythonOp":
+            raise _core.ConversionError(f"a call of Python's {step.name!r}, left in TorchScript by torch.jit.ignore")
         texts = any(isinstance(v, UnknownText) for v in values)
         if texts and step.kind not in _OF_UNKNOWN_TEXT:
             raise _core.ConversionError(
@@ -331,13 +353,15 @@ class ScriptInterpreter(Control):
             return self._packed_call(packed, values)
         if step.overload is not None and _of_dispatcher(step.kind, step.schema.overload_name):
             if any(isinstance(v, SizeTensor) for v in values):
-                made = of_sizes(step.kind, values)
+                made = on_known(step, values) or of_sizes(self, step.kind, values)
                 if made is not None:
-                    return made
+                    return put_back(self, step, values, made)
             return self._dispatched(step, values)
         function, computes = python_function(step.kind)
         if function is not None and computes:
-            made = function(self, *map(self.plain_parts, values))
+            given = list(map(self.plain_parts, values))
+            made = by_torch(step.kind, step.schema, given)
+            made = function(self, *given) if made is None else made
             return UnknownText(made) if texts else held(_as_declared(made, step.schema))
         if function is not None:
             return function(self, *values)
@@ -364,12 +388,28 @@ class ScriptInterpreter(Control):
             alias = declared.alias_info
             if alias is not None and alias.is_write and isinstance(value, torch.Tensor):
                 self.twins.change(value, self.place)
+            if alias is not None and alias.is_write and isinstance(value, SizeTensor):
+                raise _core.ConversionError(
+                    f"{step.kind} ({step.place}) writes into a number that is a constant or a size: write into a copy "
+                    "of a tensor with dimensions"
+                )
             given = self.argument(value, str(declared.type))
             if declared.kwarg_only:
                 by_name[declared.name] = given
             else:
                 positional.append(given)
-        return step.overload(*positional, **by_name)
+        return self._within_budget(step.kind.partition("::")[2], step.overload, positional, by_name)
+
+    def _within_budget(self, name: str, overload: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """What an operator gives. Unsupported: it is too large."""
+        if self.active:
+            made = overload(*args, **kwargs)
+            check_size(made)
+            return made
+        self._budget.look_at(name, overload, args, kwargs)
+        made = overload(*args, **kwargs)
+        self._budget.note(made)
+        return made
 
     def argument(self, value: Any, kind: str) -> Any:
         """A value as an operator of torch takes it."""
@@ -388,6 +428,8 @@ class ScriptInterpreter(Control):
             return self.plain(value)
         if isinstance(value, Missing):
             raise _core.ConversionError("TorchScript reads a value that nothing has given")
+        if isinstance(value, Rows):
+            raise _core.ConversionError("a list of which the number of elements follows from an open size")
         if isinstance(value, Opaque):
             raise _core.ConversionError(f"an object of {value.kind} in TorchScript")
         return value
@@ -452,7 +494,7 @@ class ScriptInterpreter(Control):
         if isinstance(value, Constant):
             tensor = self._script.tensors[value.place]
             if tensor.dim() == 0 and not tensor.is_complex() and not tensor.is_quantized:
-                return SizeTensor(tensor.item() if not self.active else _known_item(tensor), tensor.dtype)
+                return SizeTensor(tensor.item() if not self.active else known_item(tensor), tensor.dtype)
             return self.module._buffers[f"constant_{value.place}"]
         if isinstance(value, (list, tuple)):
             made = [self._held_value(v) for v in value]
@@ -661,15 +703,6 @@ def _field_names(text: str) -> tuple[str, ...]:
 @functools.cache
 def _named(fields: tuple[str, ...]) -> Any:
     return collections.namedtuple("Outputs", fields)
-
-
-def _known_item(tensor: torch.Tensor) -> Any:
-    """A number of a real tensor while fake ones are made of all."""
-    from torch._subclasses.fake_tensor import unset_fake_temporarily
-    from torch.fx.experimental.proxy_tensor import disable_proxy_modes_tracing
-
-    with unset_fake_temporarily(), disable_proxy_modes_tracing():
-        return tensor.item()
 
 
 def _has_type(value: Any, kind: str) -> bool:

@@ -6,7 +6,7 @@ they are; those in COMPUTED get numbers that Python can compute with, if only as
 
 from __future__ import annotations
 
-import functools
+import enum
 import math
 import operator
 import re
@@ -16,221 +16,53 @@ from typing import Any
 import torch
 
 from pinnace import _core
+from pinnace.torchscript.rows import unbound
+from pinnace.torchscript.scalars import (
+    absolute,
+    binary,
+    divide,
+    factorial,
+    floor_divide,
+    item_of,
+    largest,
+    least,
+    logarithm,
+    math_function,
+    math_function_of_two,
+    negated,
+    power,
+    range_length,
+    remainder,
+    rounded_to,
+    rounding,
+    shifted,
+    shifted_right,
+    to_bool,
+    to_float,
+    to_int,
+    unary,
+)
 from pinnace.torchscript.values import (
+    DTYPES,
     MISSING,
+    TYPE_NUMBERS,
     Number,
     Object,
     SizeTensor,
     UnknownText,
     is_symbolic,
     number_kind,
-    symbols_of,
-    unbacked,
 )
 
+_core_torch: Any = torch._C
 _sym: Any = torch  # whose functions of symbolic numbers have no types
 MOST_ELEMENTS = 1 << 20  # of a list, a dict or a text
-# By c10's numbers, which scripts have for element types.
-_TYPES = {
-    torch.uint8: 0,
-    torch.int8: 1,
-    torch.int16: 2,
-    torch.int32: 3,
-    torch.int64: 4,
-    torch.float16: 5,
-    torch.float32: 6,
-    torch.float64: 7,
-    torch.complex32: 8,
-    torch.complex64: 9,
-    torch.complex128: 10,
-    torch.bool: 11,
-    torch.qint8: 12,
-    torch.quint8: 13,
-    torch.qint32: 14,
-    torch.bfloat16: 15,
-}
-DTYPES = {number: dtype for dtype, number in _TYPES.items()}
 
 
 def sized(count: Any) -> None:
     """Unsupported: more elements than a list, dict or text of a script may have here."""
     if isinstance(count, int) and count > MOST_ELEMENTS:
         raise _core.Unsupported(f"a list, dict or text of {count} elements, at most {MOST_ELEMENTS} are followed")
-
-
-# ----------------------------------------------------------------------------------------------------------- numbers
-
-
-def _divide(_: Any, a: Any, b: Any) -> Any:
-    return a / b
-
-
-def _of_data(run: Any, value: Any, kind: str) -> Any:
-    """A tensor or a number that data decide, as a number of that kind; None of any other value."""
-    if isinstance(value, torch.Tensor):
-        return run.item(value, kind)
-    if isinstance(value, Number):
-        return value if value.kind == kind else run.item(value.tensor, kind)
-    return None
-
-
-def _to_int(run: Any, value: Any) -> Any:
-    value = value.value if isinstance(value, SizeTensor) else value
-    if (made := _of_data(run, value, "int")) is not None:
-        return made
-    if isinstance(value, str):
-        return int(value)
-    if isinstance(value, torch.SymBool):
-        return run.item(run.tensor_of(value, "bool"), "int")
-    return _sym.sym_int(value)
-
-
-def _to_float(run: Any, value: Any) -> Any:
-    value = value.value if isinstance(value, SizeTensor) else value
-    if (made := _of_data(run, value, "float")) is not None:
-        return made
-    return float(value) if isinstance(value, str) else _sym.sym_float(value)
-
-
-def _to_bool(run: Any, value: Any) -> Any:
-    value = value.value if isinstance(value, SizeTensor) else value
-    if (made := _of_data(run, value, "bool")) is not None:
-        return made
-    if isinstance(value, torch.SymBool):
-        return value
-    return value != 0 if is_symbolic(value) else bool(value)
-
-
-def _item(run: Any, value: Any) -> Any:
-    if isinstance(value, SizeTensor):
-        return value.value
-    kind = "bool" if value.dtype == torch.bool else "float" if value.dtype.is_floating_point else "int"
-    return run.item(value, kind)
-
-
-def _not(_: Any, value: Any) -> Any:
-    return _sym.sym_not(value)
-
-
-def _least(_: Any, a: Any, b: Any = None) -> Any:
-    return _folded(a, _sym.sym_min) if isinstance(a, list) else _sym.sym_min(a, b)
-
-
-def _largest(_: Any, a: Any, b: Any = None) -> Any:
-    return _folded(a, _sym.sym_max) if isinstance(a, list) else _sym.sym_max(a, b)
-
-
-def _folded(values: list[Any], pick: Callable[[Any, Any], Any]) -> Any:
-    made = values[0]
-    for value in values[1:]:
-        made = pick(made, value)
-    return made
-
-
-def _absolute(_: Any, value: Any) -> Any:
-    return _sym.sym_max(value, -value) if is_symbolic(value) else abs(value)
-
-
-def _is_data(*values: Any) -> bool:
-    """Whether the numbers are floats of which data decide one: torch saves fewer functions of those than of sizes."""
-    return "float" in map(number_kind, values) and any(is_symbolic(v) and unbacked(symbols_of(v)) for v in values)
-
-
-def _on_tensors(run: Any, function: Any, kind: str, *values: Any) -> Number:
-    """A function of torch on numbers."""
-    made = function(*(run.tensor_of(v, "float") for v in values))
-    run.note_made([made])
-    return Number(made, kind)
-
-
-def _floor_divide(run: Any, a: Any, b: Any) -> Any:
-    return _on_tensors(run, torch.ops.aten.floor_divide.default, "float", a, b) if _is_data(a, b) else a // b
-
-
-def _remainder(run: Any, a: Any, b: Any) -> Any:
-    return _on_tensors(run, torch.ops.aten.remainder.Tensor, "float", a, b) if _is_data(a, b) else a % b
-
-
-def _rounded(name: str) -> Callable[[Any, Any], Any]:
-    function, of_torch = getattr(math, name), getattr(torch.ops.aten, name).default
-
-    def run(run: Any, value: Any) -> Any:
-        if number_kind(value) != "float" or not is_symbolic(value):
-            return function(value)
-        if name == "trunc" or (name == "floor" and run.known(value >= 0)):
-            return _sym.sym_int(value)  # torch saves math.trunc, but not math.floor and math.ceil
-        return _on_tensors(run, of_torch, "int", value)
-
-    return run
-
-
-def _power(_: Any, a: Any, b: Any) -> Any:
-    if isinstance(a, int) and isinstance(b, int) and abs(a) > 1 and b > 64:
-        raise _core.Unsupported(f"{a} ** {b}, which no 64-bit integer holds")
-    return a**b
-
-
-def _shifted(_: Any, a: Any, b: Any) -> Any:
-    if isinstance(b, int) and b > 63:
-        raise _core.Unsupported(f"{a} << {b}, which no 64-bit integer holds")
-    return a << b
-
-
-def _factorial(_: Any, value: Any) -> Any:
-    if value > 20:
-        raise _core.Unsupported(f"the factorial of {value}, which no 64-bit integer holds")
-    return math.factorial(value)
-
-
-def held(value: Any) -> Any:
-    """A number that a script can hold. Unsupported: an integer of more than 64 bits, which torch would cut off."""
-    if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
-        raise _core.Unsupported("TorchScript computes an integer of more than 64 bits")
-    return value
-
-
-def _shape_length(_: Any, begin: Any, end: Any, step: Any) -> Any:
-    """How many steps range(begin, end, step) has."""
-    if not any(map(is_symbolic, (begin, end, step))):
-        return len(range(begin, end, step))
-    return _sym.sym_max(0, (end - begin + step - 1) // step if step > 0 else (begin - end - step - 1) // -step)
-
-
-def _unary(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
-    def run(_: Any, value: Any) -> Any:
-        return function(value)
-
-    return run
-
-
-def _math(name: str) -> Callable[[Any, Any], Any]:
-    """A function of Python's math; where data or an open size decide its argument, torch's of that name."""
-    function, of_torch = getattr(math, name), {"fabs": "abs"}.get(name, name)
-
-    def run(run: Any, value: Any) -> Any:
-        operators = getattr(torch.ops.aten, of_torch, None)
-        if not is_symbolic(value) or operators is None:
-            return function(value)
-        return _on_tensors(run, operators.default, "bool" if name.startswith("is") else "float", value)
-
-    return run
-
-
-def _round(run: Any, value: Any, digits: Any = 0) -> Any:
-    if not is_symbolic(value):
-        return round(float(value), digits)
-    return _on_tensors(run, functools.partial(torch.ops.aten.round.decimals, decimals=digits), "float", value)
-
-
-def _logarithm(run: Any, value: Any, *base: Any) -> Any:
-    return math.log(value, *base) if base or not is_symbolic(value) else _math("log")(run, value)
-
-
-def _binary(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
-    def run(_: Any, a: Any, b: Any) -> Any:
-        return function(a, b)
-
-    return run
 
 
 # ------------------------------------------------------------------------------------------------ lists, dicts, text
@@ -316,12 +148,39 @@ def _reverse(run: Any, own: list[Any]) -> None:
     run.changing(own).reverse()
 
 
+def _stacked_numbers(run: Any, values: list[Any]) -> Any:
+    """Numbers in a list, where data or open sizes decide one of them, as a tensor; None: they are known, or none."""
+    if not any(is_symbolic(run.plain(v)) for v in values):
+        return None
+    return torch.ops.aten.stack.default([run.tensor_of(v, number_kind(values[0])) for v in values])
+
+
+def _sorted(run: Any, own: list[Any], reverse: Any = False, *_: Any) -> list[Any]:
+    numbers = _stacked_numbers(run, own)
+    if numbers is None:
+        return sorted(own, key=run.plain, reverse=bool(reverse))
+    made = torch.ops.aten.sort.default(numbers, 0, bool(reverse))[0]
+    run.note_made([made])
+    return [run.item(made[i], number_kind(own[0])) for i in range(len(own))]
+
+
 def _sort(run: Any, own: list[Any], reverse: Any = False, *_: Any) -> None:
-    run.changing(own).sort(key=run.plain, reverse=bool(reverse))
+    made = _sorted(run, own, reverse)
+    run.changing(own)[:] = made
+
+
+def _known_place(run: Any, own: list[Any], value: Any, what: str) -> int:
+    """Where a value is in a list. ConversionError: data or an open size decide."""
+    numbers = [run.plain(v) for v in own]
+    value = run.plain(value)
+    if any(map(is_symbolic, [*numbers, value])):
+        raise _core.ConversionError(f"{what} of a list with numbers that depend on data or on an open size")
+    return numbers.index(value)
 
 
 def _remove(run: Any, own: list[Any], value: Any) -> None:
-    run.changing(own).remove(value)
+    at = _known_place(run, own, value, "remove()")
+    del run.changing(own)[at]
 
 
 def _pop_item(run: Any, own: dict[Any, Any]) -> Any:
@@ -369,8 +228,22 @@ def _unequal(run: Any, a: Any, b: Any) -> Any:
     return _sym.sym_not(_equal(run, a, b))
 
 
+def _bits(name: str, function: Callable[[Any, Any], Any]) -> Callable[[Any, Any, Any], Any]:
+    """Of integers bit by bit, of flags as Python does it."""
+
+    def run(run: Any, a: Any, b: Any) -> Any:
+        if not (is_symbolic(a) or is_symbolic(b)) or number_kind(a) == "bool":
+            return function(a, b)
+        of_torch = getattr(torch.ops.aten, f"bitwise_{name}").Tensor
+        made = of_torch(run.tensor_of(a, "int"), run.tensor_of(b, "int"))
+        run.note_made([made])
+        return Number(made, "int")
+
+    return run
+
+
 def _exclusive(run: Any, a: Any, b: Any) -> Any:
-    return _unequal(run, a, b) if number_kind(a) == number_kind(b) == "bool" else a ^ b
+    return _unequal(run, a, b) if number_kind(a) == number_kind(b) == "bool" else _bits("xor", operator.xor)(run, a, b)
 
 
 def _slice(run: Any, own: Any, start: Any, end: Any, step: Any) -> Any:
@@ -438,6 +311,8 @@ def _percent(run: Any, text: str, *values: Any) -> Any:
 
 
 def _is(_: Any, a: Any, b: Any) -> Any:
+    if isinstance(a, enum.Enum) and isinstance(b, enum.Enum):
+        raise _core.ConversionError("`is` of enums, which TorchScript answers by their memory: compare with ==")
     return a is b if a is None or b is None or isinstance(a, (torch.Tensor, list, dict, Object)) else a == b
 
 
@@ -488,7 +363,7 @@ def _count(run: Any, value: Any) -> Any:
 
 
 def _dtype(_: Any, value: Any) -> Any:
-    return _TYPES.get(value.dtype, 6)
+    return TYPE_NUMBERS.get(value.dtype, 6)
 
 
 def _device(_: Any, *_value: Any) -> Any:
@@ -503,7 +378,7 @@ def _size_tensor(_: Any, value: Any) -> Any:
     if isinstance(value, Number):
         return value.tensor
     kind = number_kind(value)
-    dtype = {"bool": torch.bool, "int": torch.int64}.get(kind, torch.float32)
+    dtype = {"bool": torch.bool, "int": torch.int64}.get(kind, torch.float64)
     return SizeTensor(value, dtype)
 
 
@@ -511,12 +386,17 @@ def _chunk(run: Any, value: Any, chunks: Any = 1, dim: Any = 0) -> Any:
     return list(torch.ops.aten.chunk.default(run.here(value), run.index(chunks), run.index(dim)))
 
 
+def _unbind(run: Any, value: Any, dim: Any = 0) -> Any:
+    tensor, dim = run.argument(value, "Tensor"), run.index(dim)
+    made = unbound(run, tensor, dim)
+    return list(torch.ops.aten.unbind.int(tensor, dim)) if made is None else made
+
+
 def _flat(value: Any) -> list[Any]:
-    left, made = [value], []
-    while left:
-        v = left.pop(0)
+    made: list[Any] = []
+    for v in value:
         if isinstance(v, list):
-            left = [*v, *left]
+            made += _flat(v)
         else:
             made.append(v)
     return made
@@ -545,7 +425,7 @@ def _tensor(run: Any, data: Any, dtype: Any = None, *_others: Any) -> Any:
 
 
 def _full_type(_: Any, a: Any, b: Any) -> Any:
-    return _TYPES[torch.promote_types(DTYPES[a], DTYPES[b])]
+    return TYPE_NUMBERS[torch.promote_types(DTYPES[a], DTYPES[b])]
 
 
 _MATH = (
@@ -568,10 +448,12 @@ def _method(name: str) -> Callable[..., Any]:
             sized(sum(len(v) + len(own) for v in values[0]))
         if name == "replace":
             sized((own.count(values[0]) + 1) * len(values[1]) + len(own))
-        if name == "count" and not values[0]:
-            raise ValueError("torch counts an empty text for ever")
+        if name in ("count", "rsplit", "replace") and values[:1] == ("",):
+            raise ValueError("torch looks for an empty text for ever")
+        if name == "center" and values[0] <= len(own):
+            return own  # torch adds spaces without end where the width is negative
         # torch's own: an end of -1 is that of the text, and some answers are no other language's.
-        return torch._C._jit_get_operation(f"aten::{name}")[0](own, *values)
+        return _core_torch._jit_get_operation(f"aten::{name}")[0](own, *values)
 
     return run
 
@@ -579,22 +461,29 @@ def _method(name: str) -> Callable[..., Any]:
 def _index(run: Any, own: Any, *values: Any) -> Any:
     if isinstance(own, str):
         return _method("index")(run, own, *values)
-    return [run.plain(v) for v in own].index(run.plain(values[0]))
+    return _known_place(run, own, values[0], "index()")
 
 
 def _occurrences(run: Any, own: Any, *values: Any) -> Any:
-    return _method("count")(run, own, *values) if isinstance(own, str) else own.count(*values)
+    if isinstance(own, str):
+        return _method("count")(run, own, *values)
+    numbers = _stacked_numbers(run, [*own, *values])
+    if numbers is None:
+        return [run.plain(v) for v in own].count(run.plain(values[0]))
+    made = (numbers[:-1] == numbers[-1]).sum()
+    run.note_made([made])
+    return run.item(made, "int")
 
 
 RAW: dict[str, Callable[..., Any]] = {
-    "aten::IntImplicit": _to_int,
-    "aten::Int": _to_int,
-    "aten::Float": _to_float,
-    "aten::FloatImplicit": _to_float,
-    "aten::Bool": _to_bool,
-    "aten::ScalarImplicit": _item,
-    "aten::item": _item,
-    "prim::ImplicitTensorToNum": _item,
+    "aten::IntImplicit": to_int,
+    "aten::Int": to_int,
+    "aten::Float": to_float,
+    "aten::FloatImplicit": to_float,
+    "aten::Bool": to_bool,
+    "aten::ScalarImplicit": item_of,
+    "aten::item": item_of,
+    "prim::ImplicitTensorToNum": item_of,
     "aten::size": _size,
     "aten::sym_size": _size,
     "prim::shape": _size,
@@ -607,6 +496,7 @@ RAW: dict[str, Callable[..., Any]] = {
     "aten::tensor": _tensor,
     "aten::as_tensor": _tensor,
     "aten::chunk": _chunk,
+    "aten::unbind": _unbind,
     "aten::promote_types": _full_type,
     "aten::wait": _unchanged,
     "aten::warn": _nothing,
@@ -659,7 +549,7 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "clear": _clear,
     "reverse": _reverse,
     "sort": _sort,
-    "sorted": lambda run, own, *_: sorted(own, key=run.plain),
+    "sorted": _sorted,
     "remove": _remove,
     "popitem": _pop_item,
     "_set_item": _set_item,
@@ -681,63 +571,63 @@ PYTHON: dict[str, Callable[..., Any]] = {
     "index": _index,
     "count": _occurrences,
     "_slice_scatter_": _set_slice,
-    "__range_length": _shape_length,
+    "__range_length": range_length,
     "add_": _extend,
     "mul_": _repeat_in_place,
 }
 
 COMPUTED: dict[str, Callable[..., Any]] = {
     "add": _add,
-    "sub": _binary(operator.sub),
+    "sub": binary(operator.sub),
     "mul": _multiply,
-    "div": _divide,
-    "floordiv": _floor_divide,
-    "floor_divide": _floor_divide,
-    "remainder": _remainder,
-    "fmod": _binary(math.fmod),
-    "pow": _power,
-    "neg": _unary(operator.neg),
+    "div": divide,
+    "floordiv": floor_divide,
+    "floor_divide": floor_divide,
+    "remainder": remainder,
+    "fmod": math_function_of_two("fmod"),
+    "pow": power,
+    "neg": unary(operator.neg),
     "eq": _equal,
     "ne": _unequal,
-    "lt": _binary(operator.lt),
-    "le": _binary(operator.le),
-    "gt": _binary(operator.gt),
-    "ge": _binary(operator.ge),
-    "__and__": _binary(operator.and_),
-    "__or__": _binary(operator.or_),
+    "lt": binary(operator.lt),
+    "le": binary(operator.le),
+    "gt": binary(operator.gt),
+    "ge": binary(operator.ge),
+    "__and__": _bits("and", operator.and_),
+    "__or__": _bits("or", operator.or_),
     "__xor__": _exclusive,
-    "__lshift__": _shifted,
-    "__rshift__": _binary(operator.rshift),
-    "__not__": _not,
-    "bitwise_not": _unary(operator.invert),
-    "min": _least,
-    "max": _largest,
-    "abs": _absolute,
-    "floor": _rounded("floor"),
-    "ceil": _rounded("ceil"),
-    "round": _round,
-    "trunc": _rounded("trunc"),
-    "log": _logarithm,
-    "atan2": _binary(math.atan2),
-    "copysign": _binary(math.copysign),
-    "gcd": _binary(math.gcd),
-    "hypot": _binary(math.hypot),
-    "mathremainder": _binary(math.remainder),
-    "modf": _unary(math.modf),
-    "frexp": _unary(math.frexp),
-    "ldexp": _binary(math.ldexp),
-    "divmod": _binary(divmod),
-    "factorial": _factorial,
+    "__lshift__": shifted,
+    "__rshift__": shifted_right,
+    "__not__": negated,
+    "bitwise_not": unary(operator.invert),
+    "min": least,
+    "max": largest,
+    "abs": absolute,
+    "floor": rounding("floor"),
+    "ceil": rounding("ceil"),
+    "round": rounded_to,
+    "trunc": rounding("trunc"),
+    "log": logarithm,
+    "atan2": math_function_of_two("atan2"),
+    "copysign": math_function_of_two("copysign"),
+    "gcd": math_function_of_two("gcd"),
+    "hypot": math_function_of_two("hypot"),
+    "mathremainder": binary(math.remainder),
+    "modf": unary(math.modf),
+    "frexp": unary(math.frexp),
+    "ldexp": binary(math.ldexp),
+    "divmod": binary(divmod),
+    "factorial": factorial,
     "sum": lambda _, values: sum(values),
     "all": lambda _, values: all(values),
     "any": lambda _, values: any(values),
-    "ord": _unary(ord),
-    "chr": _unary(chr),
-    "hex": _unary(hex),
-    "oct": _unary(oct),
-    "bin": _unary(bin),
+    "ord": unary(ord),
+    "chr": unary(chr),
+    "hex": unary(hex),
+    "oct": unary(oct),
+    "bin": unary(bin),
     "__derive_index": lambda _, index, start, step: start + index * step,
-    **{name: _math(name) for name in _MATH.split()},
+    **{name: math_function(name) for name in _MATH.split()},
     **{name: _method(name) for name in _TEXT.split()},
 }
 
@@ -750,41 +640,4 @@ def python_function(kind: str) -> tuple[Callable[..., Any] | None, bool]:
     return COMPUTED.get(name), True
 
 
-# Of size tensors alone: numbers again.
-_OF_SIZES: dict[str, Callable[..., Any]] = {
-    "add": lambda a, b, alpha=1: a + b * alpha,
-    "sub": lambda a, b, alpha=1: a - b * alpha,
-    "rsub": lambda a, b, alpha=1: b - a * alpha,
-    "mul": operator.mul,
-    "div": operator.truediv,
-    "true_divide": operator.truediv,
-    "floor_divide": operator.floordiv,
-    "remainder": operator.mod,
-    "neg": operator.neg,
-    "floor": math.floor,
-    "ceil": math.ceil,
-    "detach": lambda a: a,
-    "clone": lambda a, *_: a,
-    **{name: getattr(operator, name) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
-}
-
-
-def of_sizes(kind: str, values: list[Any]) -> Any:
-    """The result of an operator on numbers that only look like tensors; None: it needs them as tensors."""
-    name = kind.partition("::")[2].rstrip("_")
-    if any(isinstance(v, (torch.Tensor, Number)) for v in values):
-        return None
-    plain = [v.value if isinstance(v, SizeTensor) else v for v in values]
-    if name in ("div", "divide") and len(plain) == 3:
-        return _size_tensor(None, plain[0] // plain[1]) if plain[2] in ("floor", "trunc") else None
-    function = _OF_SIZES.get(name)
-    if function is None:
-        return None
-    made = function(*plain)
-    dtype = torch.float32 if number_kind(made) == "float" else torch.bool if number_kind(made) == "bool" else None
-    if name in ("floor", "ceil") and isinstance(values[0], SizeTensor):
-        dtype = values[0].dtype
-    return SizeTensor(made, dtype or torch.int64)
-
-
-__all__ = ["COMPUTED", "DTYPES", "MOST_ELEMENTS", "PYTHON", "RAW", "held", "of_sizes", "python_function", "sized"]
+__all__ = ["COMPUTED", "MOST_ELEMENTS", "PYTHON", "RAW", "python_function", "sized"]

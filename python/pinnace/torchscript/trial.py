@@ -78,8 +78,8 @@ def opens(path: str, descriptor: int) -> None:
 
 def _too_much(path: str, most: int) -> _core.Unsupported:
     return _core.Unsupported(
-        f"{path}: torch takes more than {MOST_SECONDS} s or {most >> 20} MiB to open it, for it computes with texts in "
-        "the code"
+        f"{path}: torch takes more than {MOST_SECONDS} s or {most >> 20} MiB to open it, for it computes with "
+        "what is in the code"
     )
 
 

@@ -10,7 +10,27 @@ from typing import Any
 import torch
 
 NUMBERS = (bool, int, float, torch.SymBool, torch.SymInt, torch.SymFloat)
-_DTYPES = {"bool": torch.bool, "int": torch.int64, "float": torch.float64}
+_KINDS = {"bool": torch.bool, "int": torch.int64, "float": torch.float64}
+# By c10's numbers, which scripts have for element types.
+TYPE_NUMBERS = {
+    torch.uint8: 0,
+    torch.int8: 1,
+    torch.int16: 2,
+    torch.int32: 3,
+    torch.int64: 4,
+    torch.float16: 5,
+    torch.float32: 6,
+    torch.float64: 7,
+    torch.complex32: 8,
+    torch.complex64: 9,
+    torch.complex128: 10,
+    torch.bool: 11,
+    torch.qint8: 12,
+    torch.quint8: 13,
+    torch.qint32: 14,
+    torch.bfloat16: 15,
+}
+DTYPES = {number: dtype for dtype, number in TYPE_NUMBERS.items()}
 
 
 class Missing:
@@ -60,7 +80,7 @@ def number_kind(value: Any) -> str:
 
 def number_dtype(kind: str) -> torch.dtype:
     """Of the tensor that holds such a number."""
-    return _DTYPES[kind]
+    return _KINDS[kind]
 
 
 def is_symbolic(value: Any) -> bool:
@@ -298,8 +318,10 @@ def _plain(tensor: torch.Tensor) -> torch.Tensor:
 
 
 __all__ = [
+    "DTYPES",
     "MISSING",
     "NUMBERS",
+    "TYPE_NUMBERS",
     "Differs",
     "Missing",
     "Nest",

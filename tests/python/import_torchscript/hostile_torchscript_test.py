@@ -7,12 +7,12 @@ from collections.abc import Callable
 from pathlib import Path
 
 # TorchScript reads annotations by these names.
-from typing import Any, List  # noqa: UP035
+from typing import Any, List, Tuple  # noqa: UP035
 
 import pinnace as pn
 import pytest
 import torch
-from pinnace.torchscript import interpreter, trial
+from pinnace.torchscript import budget, interpreter, trial
 from torch import Tensor, nn
 
 # mypy: disable-error-code="no-untyped-call"
@@ -99,7 +99,7 @@ class ManyLoops(nn.Module):
         (EndlessOnData, "more than .* operators"),
         (HugeList, "10000000000 elements"),
         (GrowingList, "elements"),
-        (AppendingLoop, "a list of 0 .* a list of 1"),
+        (AppendingLoop, "adds elements to a list until data end it"),
         (HugeText, "elements"),
         (HugeNumber, "64 bits"),
         (ManyLoops, "more than .* operators"),
@@ -120,6 +120,129 @@ def test_inputs_of_the_verification_that_do_not_end(monkeypatch: pytest.MonkeyPa
     assert "no: the source refuses it" in program.metadata["verified.second"]
 
 
+class Counting(nn.Module):
+    """Its attribute is why load() runs it on tensors with memory."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.n = 0
+
+
+class HugeTensor(Counting):
+    def forward(self, x: Tensor) -> Tensor:
+        self.n += 1
+        return x + torch.ones([1 << 20, 1 << 20]).sum() + self.n
+
+
+class HugeSquare(Counting):
+    def forward(self, x: Tensor) -> Tensor:
+        self.n += 1
+        return x + torch.eye(1 << 20).sum() + self.n
+
+
+class Doubled(Counting):
+    def forward(self, x: Tensor) -> Tensor:
+        self.n += 1
+        y = x
+        for _ in range(60):
+            y = torch.cat([y, y])
+        return x + y.sum() + self.n
+
+
+class Repeated(Counting):
+    def forward(self, x: Tensor) -> Tensor:
+        self.n += 1
+        return x + torch.repeat_interleave(torch.tensor([1 << 40])).sum() + self.n
+
+
+class Counted(Counting):
+    def forward(self, x: Tensor) -> Tensor:
+        self.n += 1
+        return x + torch.bincount(torch.tensor([1 << 40])).sum() + self.n
+
+
+class Product(Counting):
+    """Results of half a gigabyte each, of a third of the work that is allowed."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.n += 1
+        y = torch.ones([1, 1]).expand(1 << 14, 1 << 13)
+        z = torch.ones([1, 1]).expand(1 << 13, 1 << 14)
+        for _ in range(1000):
+            x = x + torch.mm(y, z)[0, 0]
+        return x + self.n
+
+
+class Kept(Counting):
+    def forward(self, x: Tensor) -> Tensor:
+        self.n += 1
+        a: List[Tensor] = []
+        for _ in range(1000):
+            a.append(torch.ones([1 << 20]))
+        return x + len(a) + self.n
+
+
+class WithoutMemory(nn.Module):
+    """Its tensors have sizes alone while it is imported."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + torch.zeros([1 << 20, 1 << 20]).sum()
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (HugeTensor, r"1099511627776 elements of 4 bytes.*hostile_torchscript_test\.py:\d+"),
+        (HugeSquare, "1099511627776 elements of 4 bytes"),
+        (Doubled, "elements of 4 bytes"),
+        (Repeated, "1099511627776 elements of 8 bytes"),
+        (Counted, "1099511627776 elements of 8 bytes"),
+        (Product, "computes more than"),
+        (Kept, "holds more than"),
+        (WithoutMemory, "1099511627776 elements of 4 bytes"),
+    ],
+)
+def test_tensors_are_bounded(make: Callable[[], nn.Module], words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    if make is Product:
+        monkeypatch.setattr(budget, "MOST_WORK", 1 << 38)
+    if make is Kept:
+        monkeypatch.setattr(budget, "MOST_HELD", 1 << 28)
+    if make is Doubled:
+        monkeypatch.setattr(budget, "MOST_BYTES", 1 << 27)
+    script = jit.script(make().eval())
+    with pytest.raises(pn.Unsupported, match=words):
+        pn.load(script, (torch.full((2, 3), -0.5),))
+
+
+class Centred(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.width, self.text = -1, ""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + len("abc".center(self.width))
+
+
+class SplitByNothing(Centred):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + len("abc".rsplit(self.text))
+
+
+class ReplacedNothing(Centred):
+    def forward(self, x: Tensor) -> Tensor:
+        return x + len("abc".replace(self.text, "a"))
+
+
+def test_texts_on_which_torch_works_without_end() -> None:
+    """A negative width, where Python gives the text itself; places of an empty text."""
+    model = pn.load(jit.script(Centred().eval()), (torch.zeros(2, 3),))
+    session = pn.Session(model.build(verify=False), target="cpu")
+    assert float(next(iter(session.run({"x": torch.ones(2, 3).numpy()}).values()))[0, 0]) == 4
+    for make in (SplitByNothing, ReplacedNothing):
+        with pytest.raises(pn.ConversionError, match=r"empty text.*hostile_torchscript_test\.py"):
+            pn.load(jit.script(make().eval()), (torch.zeros(2, 3),))
+
+
 class Plain(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         return x + 1
@@ -128,13 +251,17 @@ class Plain(nn.Module):
 def rewritten(path: Path, change: Callable[[str], str]) -> Path:
     """A file of Plain whose code is changed."""
     jit.save(jit.script(Plain().eval()), str(path))
+    change_code(path, change)
+    return path
+
+
+def change_code(path: Path, change: Callable[[str], str]) -> None:
     with zipfile.ZipFile(path) as before:
         entries = {name: before.read(name) for name in before.namelist()}
     with zipfile.ZipFile(path, "w") as after:
         for name, data in entries.items():
             is_code = name.endswith(".py")
             after.writestr(name, change(data.decode()).encode() if is_code else data)
-    return path
 
 
 def many_functions(code: str) -> str:
@@ -215,6 +342,40 @@ def test_tensors_are_in_their_entries(tmp_path: Path, change: str) -> None:
     words = "another form than" if change == "other form" else "bytes for a tensor's"
     with pytest.raises(pn.CorruptFile, match=words):
         pn.load(path, (torch.rand(2, 16),))
+
+
+class Stated(nn.Module):
+    """Its __setstate__ runs while torch opens the file."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.total = torch.zeros(1)
+
+    @jit.export  # type: ignore[untyped-decorator]
+    def __getstate__(self) -> Tuple[Tensor, bool]:
+        return self.total, self.training
+
+    @jit.export  # type: ignore[untyped-decorator]
+    def __setstate__(self, state: Tuple[Tensor, bool]) -> None:
+        self.total = state[0] + torch.ones([77]).sum()
+        self.training = state[1]
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x + self.total
+
+
+def test_what_runs_when_a_file_is_opened_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trial, "MOST_BYTES", 1 << 28)
+    path = tmp_path / "m.pt"
+    jit.save(jit.script(Stated().eval()), str(path))
+    change_code(path, lambda code: code.replace("[77]", "[2000000000]"))
+    with zipfile.ZipFile(path) as archive:
+        (code,) = (archive.read(name).decode() for name in archive.namelist() if name.endswith(".py"))
+    assert "2000000000" in code
+    assert "'" not in code
+    assert '"' not in code
+    with pytest.raises(pn.Unsupported, match="256 MiB to open it"):
+        pn.load(path, (torch.rand(2, 3),))
 
 
 def test_a_file_that_is_rewritten_without_change_loads(tmp_path: Path) -> None:
