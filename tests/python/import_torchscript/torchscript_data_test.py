@@ -4,6 +4,7 @@
 Either the program gives what the module gives on data that the example does not have, or load() says what it cannot do.
 """
 
+import enum
 import math
 from collections.abc import Callable
 
@@ -132,6 +133,42 @@ class OrderOfKeys(nn.Module):
         return list(d.values())[0]  # noqa: RUF015
 
 
+class Removed(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        numbers = [int(x[0, 0] * 2), 0, 1]
+        numbers.remove(0)
+        return x * numbers[0]
+
+
+class Place(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x * [int(x[0, 0] * 2), 0, 1].index(0)
+
+
+class Kind(enum.Enum):
+    ONE = 1
+
+
+class SameKind(nn.Module):
+    """TorchScript says no."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.kind = Kind.ONE
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * 2 if self.kind is Kind.ONE else x
+
+
+class CallsPython(nn.Module):
+    @jit.ignore  # type: ignore[untyped-decorator]
+    def outside(self, x: Tensor) -> Tensor:
+        return x * 7
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.outside(x) + 1
+
+
 class OverlappingBuffers(nn.Module):
     def __init__(self) -> None:
         super().__init__()
@@ -158,6 +195,10 @@ class OverlappingBuffers(nn.Module):
         (LengthOfText, "aten::len of a text .* depend on data"),
         (LengthOfSizeText, "aten::len of a text .* open size"),
         (OrderOfKeys, r"a dict with \['a', 'b'\] on one side, a dict with \['b', 'a'\]"),
+        (Removed, r"remove\(\) of a list .* depend on data .*torchscript_data_test\.py:\d+"),
+        (Place, r"index\(\) of a list .* depend on data .*torchscript_data_test\.py:\d+"),
+        (SameKind, r"`is` of enums.*compare with == \(.*torchscript_data_test\.py:\d+"),
+        (CallsPython, r"Python's 'outside', left in TorchScript by torch\.jit\.ignore \(.*torchscript_data_test"),
         (OverlappingBuffers, "'part' is written to and shares memory with 'whole'"),
     ],
 )
@@ -218,6 +259,24 @@ class Numbers(nn.Module):
         return y if same else -y, torch.tensor([1, 2]) * (2**3), f, flag
 
 
+class NumbersInLists(nn.Module):
+    def forward(self, x: Tensor) -> Tuple[Tensor, Tensor]:
+        ints = [int(x[0, 0] * 2), 0, int(x[0, 1] * 2), 1]
+        floats = [float(x[0, 2]), 0.25, float(x[0, 3])]
+        floats.sort()
+        ordered = sorted(ints)
+        return x * (ints.count(0) * 10 + ints.count(1)) + ordered[0] * 100 + ordered[3], torch.tensor(floats)
+
+
+class MathOfNumbers(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        f = float(x.abs().sum()) + 0.1
+        n = int(f * 3)
+        g = math.fmod(-f, 0.7) + math.atan2(f, -2.0) + math.copysign(2.0, -f) + math.degrees(f) + f // 0.1 + -f // 0.3
+        h = (n & 3) + (n | 4) * 2 + (n ^ 5) * 3 + (n << 2) + (n >> 1) + math.gcd(n, 6) + -n // 3 + -n % 5
+        return x * h + g
+
+
 class StepsBack(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         t = torch.zeros(4)
@@ -226,12 +285,27 @@ class StepsBack(nn.Module):
         return t
 
 
-@pytest.mark.parametrize("make", [WrittenCopies, Numbers])
+@pytest.mark.parametrize("make", [WrittenCopies, Numbers, NumbersInLists, MathOfNumbers])
 def test_numbers_are_those_of_the_data(make: Callable[[], nn.Module]) -> None:
     script = jit.script(make().eval())
     session = pn.Session(pn.load(script, (seeded(2, 4),)).build(), target="cpu")
     for seed in range(1, 7):
         check(script, session, seeded(2, 4, seed=seed) * (1.0, 5.0, 0.1)[seed % 3])
+
+
+class Halved(nn.Module):
+    """Its trace divides a negative size towards zero."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x * torch.div(x.size(0) - 10, 2, rounding_mode="trunc")
+
+
+def test_sizes_that_a_trace_divides_towards_zero() -> None:
+    script = jit.trace(Halved(), seeded(3, 4))
+    session = pn.Session(pn.load(script, (seeded(3, 4),), {0: pn.Dim("n", 1, 64)}).build(), target="cpu")
+    for size in (1, 2, 7, 10, 13):
+        check(script, session, seeded(size, 4, seed=size))
+    check(script, pn.Session(pn.load(script, (seeded(3, 4),)).build(), target="cpu"), seeded(3, 4, seed=1))
 
 
 def test_sums_of_several_sizes() -> None:
