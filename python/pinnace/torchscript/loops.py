@@ -26,6 +26,8 @@ from pinnace.torchscript.values import (
     is_symbolic,
     join,
     picked,
+    symbols_of,
+    unbacked,
     widened,
 )
 
@@ -359,7 +361,7 @@ class Loops(Control):
         """The limit as a size. One that is computed of open sizes becomes a number of data: torch would take it for
         known that it is at least 2."""
         limit = self.plain(limit)
-        if not is_symbolic(limit) or alone(limit):
+        if not is_symbolic(limit) or (alone(limit) and not unbacked(symbols_of(limit))):
             return limit
         size = self.tensor_of(limit, "int").item()
         check: Any = operator.attrgetter("_check")(torch)

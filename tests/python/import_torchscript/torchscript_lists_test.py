@@ -282,6 +282,24 @@ def test_what_no_program_has_is_refused(make: Callable[[], nn.Module], words: st
         pn.load(jit.script(make().eval()), (seeded(3, 2, 4),), {0: pn.Dim("time", 1, 64)})
 
 
+class AsOftenAsDataSay(nn.Module):
+    def forward(self, x: Tensor, n: Tensor) -> Tensor:
+        outs = [x]
+        count = int(n)
+        for i in range(count):
+            outs.append(x * i)
+        made = torch.stack(outs).sum(0)
+        return made + 100 if count > 0 else made
+
+
+def test_a_list_that_grows_as_often_as_data_say() -> None:
+    script = jit.script(AsOftenAsDataSay().eval())
+    session = pn.Session(pn.load(script, (seeded(3, 4), torch.tensor(2))).build(), target="cpu")
+    for count in (0, 1, 5):
+        x, n = seeded(3, 4, seed=count), torch.tensor(count)
+        assert_agree(next(iter(session.run({"x": x.numpy(), "n": n.numpy()}).values())), script(x, n).numpy())
+
+
 def test_a_list_of_more_iterations_than_are_unrolled(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loops, "MOST_UNROLLED", 8)
     script = jit.script(MoreThanUnrolled().eval())
