@@ -221,8 +221,8 @@ def imports_page() -> str:
             "first call makes starts from zeros, if that gives the same results."
         ),
         _paragraph(
-            "A list may grow in a loop over an open size, as of `for i in range(x.size(0))`, or in one that runs as often as "
-            "a number of the data says, if each iteration adds "
+            "A list may grow in a loop over an open size, as of `for i in range(x.size(0))`, or in one that runs as "
+            "often as a number of the data says, if each iteration adds "
             "as many elements, tensors of one shape or numbers: `torch.stack`, `torch.cat`, `torch.tensor`, `len`, "
             "elements and loops take it. `x.unbind()` along an open dimension gives such a list too."
         ),

@@ -228,6 +228,26 @@ def test_what_is_dense_stays_on_the_device(target: str) -> None:
     assert sum(row.backend == target for row in session.placement) > len(session.placement) / 2
 
 
+# With feature pyramids and over a thousand boxes: as many nodes again work on what is found.
+LARGER = ("faster_rcnn_mobilenet", "fcos", "retinanet")
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("name", rotating_slice(LARGER, 1 / len(LARGER), "dense"))
+def test_what_is_dense_in_larger_detectors_stays_on_the_device(name: str) -> None:
+    if why := problem("vulkan"):
+        pytest.skip(why)
+    loaded = pn.load(detectors.detector(name), [detectors.photographs()[0]], dynamic_shapes=OPEN)
+    program = loaded.build(targets=["vulkan"], examples=images()[:1])
+    assert program.metadata["verified.vulkan"].startswith("yes"), program.metadata
+    session = pn.Session(program, target=["vulkan", "cpu"])
+    session.run(images()[0])
+    ops = {node.name: node.op for node in program.nodes}
+    on = {kind: {ops[r.node] for r in session.placement if r.backend == kind} for kind in ("cpu", "vulkan")}
+    assert not on["cpu"] & {"conv", "conv_transpose", "resize", "max_pool"}, on["cpu"]
+    assert {"conv", "resize"} <= on["vulkan"]
+
+
 class Mutated(nn.Module):
     """A detector whose detections are changed."""
 

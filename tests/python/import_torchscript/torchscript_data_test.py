@@ -166,7 +166,8 @@ class CallsPython(nn.Module):
         return x * 7
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.outside(x) + 1
+        made: Tensor = self.outside(x)
+        return made + 1
 
 
 class OverlappingBuffers(nn.Module):
