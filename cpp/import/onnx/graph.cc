@@ -150,7 +150,7 @@ Result<std::unique_ptr<GraphBuilder>> import_body(Scope& outer, const proto::Gra
   Scope scope{*builder, outer.frame, &outer, {}};
   PINNACE_TRY(bind(*builder, scope));
   PINNACE_TRY(import_initializers(scope, body));
-  PINNACE_TRY(import_nodes(scope, body.node()));
+  PINNACE_TRY(import_nodes(scope, body.node(), names_of(body.output())));
   bool poisoned = false;
   for (const auto& output : body.output()) {
     PINNACE_ASSIGN(const ValueId id, scope.find(output.name(), str_cat("graph '", body.name(), "'")));
@@ -166,11 +166,24 @@ Result<std::unique_ptr<GraphBuilder>> import_body(Scope& outer, const proto::Gra
   return builder;
 }
 
-Status import_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<proto::NodeProto>& nodes) {
+std::vector<std::string_view> names_of(const google::protobuf::RepeatedPtrField<proto::ValueInfoProto>& values) {
+  std::vector<std::string_view> names;
+  for (const auto& value : values) names.push_back(value.name());
+  return names;
+}
+
+Status import_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<proto::NodeProto>& nodes,
+                    std::span<const std::string_view> leaving) {
   PINNACE_ASSIGN(const std::vector<int> order, node_order(nodes));
+  std::vector<NodeProblem>& problems = scope.builder.import.problems;
+  std::vector<bool> needed;  // looked for when one cannot be imported: nothing may need it
   for (int i : order) {
     PINNACE_TRY(check_stopped(str_cat(nodes[i].op_type(), " '", nodes[i].name(), "'")));
+    const auto before = static_cast<std::ptrdiff_t>(problems.size());
     PINNACE_TRY(import_node(scope, nodes[i], i));
+    if (static_cast<std::ptrdiff_t>(problems.size()) == before) continue;
+    if (needed.empty()) needed = needed_nodes(nodes, order, leaving);
+    if (!needed[static_cast<size_t>(i)]) problems.erase(problems.begin() + before, problems.end());
   }
   return {};
 }
@@ -200,7 +213,8 @@ Status inline_call(Scope& scope, const proto::FunctionProto& function, const Sou
   }
   Scope inner{scope.builder, frame, nullptr, {}};
   for (int i = 0; i < function.input_size(); ++i) PINNACE_TRY(inner.define(function.input(i), call.in(i)));
-  PINNACE_TRY(import_nodes(inner, function.node()));
+  const std::vector<std::string_view> leaving(function.output().begin(), function.output().end());
+  PINNACE_TRY(import_nodes(inner, function.node(), leaving));
   for (int i = 0; i < call.output_count(); ++i) {
     if (!call.wants(i)) continue;
     PINNACE_ASSIGN(const ValueId id, inner.find(function.output(i), str_cat("function '", function.name(), "'")));

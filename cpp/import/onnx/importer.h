@@ -5,7 +5,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -122,8 +124,11 @@ struct Scope {
 };
 
 /// All nodes of a piece of the source into scope.builder, in an order in which every value is made before it is read.
-/// What cannot be imported is recorded. kCorruptFile: names that are defined twice or never, cycles.
-Status import_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<proto::NodeProto>& nodes);
+/// What cannot be imported is recorded, unless nothing that is `leaving` needs it. kCorruptFile: names that are defined
+/// twice or never, cycles.
+Status import_nodes(Scope& scope, const google::protobuf::RepeatedPtrField<proto::NodeProto>& nodes,
+                    std::span<const std::string_view> leaving);
+std::vector<std::string_view> names_of(const google::protobuf::RepeatedPtrField<proto::ValueInfoProto>& values);
 
 /// Initialisers of a graph become constants of scope.builder.
 Status import_initializers(Scope& scope, const proto::GraphProto& graph);

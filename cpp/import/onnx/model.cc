@@ -304,7 +304,7 @@ Result<Imported> import_model(proto::ModelProto& model, Folder folder, const Imp
   PINNACE_TRY(import_inputs(scope, model.graph(), symbols));
   PINNACE_TRY(symbols.check_overrides());
   symbols.note(import.notes);
-  PINNACE_TRY(import_nodes(scope, model.graph().node()));
+  PINNACE_TRY(import_nodes(scope, model.graph().node(), names_of(model.graph().output())));
   PINNACE_TRY(import_outputs(scope, model.graph()));
   ranks = {import.at_least_two, ranks_contradict(builder, model.graph())};
   if (!import.problems.empty()) return summary(import);

@@ -45,7 +45,7 @@ Result<std::vector<ValueId>> inline_graph(SourceNode& node, const proto::GraphPr
     PINNACE_TRY(inner.define(body.input(static_cast<int>(i)).name(), inputs[i]));
   }
   PINNACE_TRY(import_initializers(inner, body));
-  PINNACE_TRY(import_nodes(inner, body.node()));
+  PINNACE_TRY(import_nodes(inner, body.node(), names_of(body.output())));
   std::vector<ValueId> outputs;
   for (const auto& output : body.output()) {
     PINNACE_ASSIGN(const ValueId id, inner.find(output.name(), node.label()));

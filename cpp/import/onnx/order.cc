@@ -81,4 +81,21 @@ Result<std::vector<int>> node_order(const google::protobuf::RepeatedPtrField<pro
   return Status(Code::kCorruptFile, str_cat("nodes wait for each other's outputs: ", names)).with_rule("O-22");
 }
 
+std::vector<bool> needed_nodes(const google::protobuf::RepeatedPtrField<proto::NodeProto>& nodes,
+                               std::span<const int> order, std::span<const std::string_view> leaving) {
+  Names read(leaving.begin(), leaving.end());
+  std::vector<bool> needed(static_cast<size_t>(nodes.size()));
+  for (size_t k = order.size(); k-- > 0;) {
+    const proto::NodeProto& node = nodes[order[k]];
+    const auto is_read = [&](const std::string& name) { return !name.empty() && read.contains(name); };
+    if (!std::any_of(node.output().begin(), node.output().end(), is_read)) continue;
+    needed[static_cast<size_t>(order[k])] = true;
+    read.insert(node.input().begin(), node.input().end());
+    for (const auto& attribute : node.attribute()) {
+      if (attribute.has_g()) add_free_names(attribute.g(), read);
+    }
+  }
+  return needed;
+}
+
 }  // namespace pinnace::onnx

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import itertools
 import mmap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ _INTEGER_PRODUCTS = (b"QLinearConv", b"QLinearMatMul", b"MatMulInteger", b"ConvI
 _FUSIONS = ["DynamicQuantizeMatMulFusion", "MatMulIntegerToFloatFusion"]
 _OPTIMISED_MOST = 256 << 20  # bytes
 _EXTERNAL = b"\x0a\x08location"  # as protobuf writes the key of a tensor's external data
+_LEFT_OUT = b"\x12\0\x12"  # as protobuf writes an output of a node that is left out, before another one
 _REASON = 200  # characters: metadata has such values
 
 
@@ -162,24 +164,25 @@ class OnnxSource:
         open_regular(path).close()  # what reads it next would wait at a pipe
         if self._evaluate:
             return self._evaluator(path)
-        if _mentions(path, [_ACCURACY.encode()]):
-            onnx = import_package("onnx")
-            with open_regular(path) as file:
-                return self._open_changed(onnx.load_model_from_string(file.read()))
+        if (model := _to_change(path)) is not None:
+            return self._open_changed(model)
         return self._runtime(path, {})
 
     def _open_changed(self, model: Any) -> tuple[Any, list[str]]:
         """A model that was read from the file and changed; its external data stay where they are, beside the file."""
-        folder = str(Path(self.path).absolute().parent)
         if self._evaluate:
             from onnx.external_data_helper import load_external_data_for_model
 
-            load_external_data_for_model(model, folder)
+            load_external_data_for_model(model, str(Path(self.path).absolute().parent))
             return self._evaluator(model)
         _keep_activations(model.graph)
-        return self._runtime(
-            model.SerializeToString(), {"session.model_external_initializers_file_folder_path": folder}
-        )
+        return self._runtime(*self._bytes_of(model))
+
+    def _bytes_of(self, model: Any) -> tuple[bytes, dict[str, str]]:
+        """What onnxruntime opens of a model in memory: its bytes, and where its external data are."""
+        _name_left_out(model.graph)
+        folder = str(Path(self.path).absolute().parent)
+        return model.SerializeToString(), {"session.model_external_initializers_file_folder_path": folder}
 
     @staticmethod
     def _evaluator(model: Any) -> tuple[Any, list[str]]:
@@ -198,7 +201,9 @@ class OnnxSource:
         try:
             if Path(self.path).stat().st_size > _OPTIMISED_MOST or _mentions(self.path, [_EXTERNAL]):
                 return None
-            session, names = self._runtime(self.path, {}, optimise=True)
+            changed = _to_change(self.path, [_LEFT_OUT])
+            model, entries = (self.path, {}) if changed is None else self._bytes_of(changed)
+            session, names = self._runtime(model, entries, optimise=True)
             return list(self._call(session, names, inputs).values())
         except Exception:  # whatever it is, the run without them is the reference
             return None
@@ -273,6 +278,37 @@ def _saturates() -> bool:
     session = onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
     (got,) = session.run(None, {"a": left})
     return bool((np.asarray(got) != 255 * 127 * length).any())
+
+
+def _to_change(path: str, marks: Sequence[bytes] = (_ACCURACY.encode(), _LEFT_OUT)) -> Any:
+    """The model, where its file may have what onnxruntime is not to see as it is; else None. ImportError: onnx is not
+    there to read it, and what accuracy_level asks for would count."""
+    if not _mentions(path, marks):
+        return None
+    try:
+        onnx = import_package("onnx")
+    except ImportError:
+        if not _mentions(path, [_ACCURACY.encode()]):
+            return None
+        raise
+    with open_regular(path) as file:
+        return onnx.load_model_from_string(file.read())
+
+
+def _name_left_out(graph: Any, taken: set[str] | None = None) -> None:
+    """Outputs that are left out before others get names that nothing reads: Split of onnxruntime writes to the place of
+    one that has none, and ends the process."""
+    names = taken if taken is not None else set()
+    names.update(name for node in graph.node for name in node.output)
+    names.update(value.name for value in (*graph.input, *graph.initializer))
+    for node in graph.node:
+        for place, name in enumerate(node.output):
+            if not name and any(node.output[place + 1 :]):
+                node.output[place] = made = next(n for i in itertools.count() if (n := f"left_out_{i}") not in names)
+                names.add(made)
+        for attribute in node.attribute:
+            for inner in (*([attribute.g] if attribute.HasField("g") else []), *attribute.graphs):
+                _name_left_out(inner, names)
 
 
 def _keep_activations(graph: Any) -> None:
