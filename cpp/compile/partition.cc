@@ -17,6 +17,12 @@ std::string refusal(const TargetChoice& choice, const Node& node, const Verdict&
   return text;
 }
 
+std::string joined(std::span<const std::string> texts, std::string_view between) {
+  std::string all;
+  for (const std::string& text : texts) all += str_cat(all.empty() ? "" : between, text);
+  return all;
+}
+
 /// Nodes in an order in which all nodes of the current target that are ready run before another target's turn.
 std::vector<int32_t> order_by_target(const Graph& graph, const std::vector<int32_t>& target,
                                      const std::vector<bool>& dynamic) {
@@ -85,6 +91,7 @@ Result<Partition> partition(const PlanRequest& request, const TypeInference& typ
       NodeView view(node, *op, types, data, declared);
       view.set_ops(&request.ops);
       const bool control = !op->reference;
+      std::string value;  // that breaks the last rule
       for (size_t t = 0; t < request.targets.size() && chosen < 0; ++t) {
         const TargetChoice& choice = request.targets[t];
         Verdict verdict;
@@ -109,10 +116,12 @@ Result<Partition> partition(const PlanRequest& request, const TypeInference& typ
           row.kernel = dynamic ? "chosen when sizes are known" : verdict.kernel;
         } else {
           row.why.push_back(refusal(choice, node, verdict));
-          // The runtime is no fallback: the bodies' own nodes still have to run where they were asked to.
-          if (!control)
-            elsewhere.push_back({node.name, node.op, row.source, row.why.back(), verdict.value, row.module});
+          value = verdict.value;
         }
+      }
+      // The runtime is no fallback: the bodies' own nodes still have to run where they were asked to.
+      if (!control && !row.why.empty() && (chosen < 0 || !request.targets[static_cast<size_t>(chosen)].asked)) {
+        elsewhere.push_back({node.name, node.op, row.source, joined(row.why, "; "), value, row.module});
       }
       if (control && chosen < 0) {
         chosen = kRuntime;
@@ -126,8 +135,12 @@ Result<Partition> partition(const PlanRequest& request, const TypeInference& typ
     result.placement.push_back(std::move(row));
   }
   if (!request.fallback && !elsewhere.empty()) {
+    std::vector<std::string> asked;
+    for (const TargetChoice& target : request.targets) {
+      if (target.asked) asked.emplace_back(target.backend->name());
+    }
     std::string text = str_cat(elsewhere.size(), " of ", graph.nodes.size(), " nodes cannot run on ",
-                               request.targets[0].backend->name(), " and fallback is off: ", elsewhere[0].rule);
+                               joined(asked, " or "), " and fallback is off: ", elsewhere[0].rule);
     return Status(Code::kUnsupported, std::move(text)).with_nodes(std::move(elsewhere));
   }
   result.order = order_by_target(graph, result.target, result.dynamic);

@@ -13,6 +13,7 @@ struct TargetChoice {
   TargetSpec spec;
   std::string lost = {};      ///< how its device was lost: it gets no more nodes; empty: in use
   std::string reopened = {};  ///< how it was lost the first time, after which it was opened anew; empty: it was not
+  bool asked = true;          ///< false: nobody named it, it is the last resort
 };
 
 /// The application's back ends (`extra`), then those built in: the order in which names are looked up.

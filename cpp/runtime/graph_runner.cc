@@ -324,10 +324,24 @@ Status GraphRunner::run_dynamic(Instance& instance, size_t s, const RunContext& 
     if (!compiled) return name_lost(compiled.status(), *step.target->backend);
     state.executable = std::move(*compiled);
     state.compiled_for = std::move(key);
+    instance.chose = true;
   }
   RunContext own = context;
   PINNACE_ASSIGN(own.workspace, state.workspace.reserve(state.executable->workspace_bytes()));
   return name_lost(state.executable->run(own, inputs, state.outputs), *step.target->backend);
+}
+
+void GraphRunner::note_chosen(Instance& instance) {
+  if (!instance.chose) return;
+  ChosenKernels chosen;
+  for (size_t s = 0; s < instance.steps.size(); ++s) {
+    const std::unique_ptr<Executable>& executable = instance.steps[s].executable;
+    if (!executable) continue;
+    const int32_t node = instance.plan->steps[s].nodes[0];
+    chosen.push_back({node, std::string(executable->kernel(0)), executable->notice(0)});
+  }
+  instance.chosen = std::make_shared<const ChosenKernels>(std::move(chosen));
+  instance.chose = false;
 }
 
 }  // namespace pinnace

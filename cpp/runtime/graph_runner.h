@@ -63,6 +63,13 @@ class Storage {
 
 struct ControlState;  // control_flow.cc
 
+/// What runs a node whose sizes come with the run, and what a user should know of that.
+struct ChosenKernel {
+  int32_t node = -1;  ///< its number in the graph
+  std::string kernel, notice;
+};
+using ChosenKernels = std::vector<ChosenKernel>;
+
 /// Where an instance keeps a state of its graph; states is null where the state passes through the session's memory.
 struct KeptState {
   KeptStates* states = nullptr;
@@ -90,6 +97,9 @@ struct Instance {
     std::unique_ptr<KeptStates> kept;
   };
   std::vector<StepState> steps;
+  bool chose = false;  ///< whether a run has compiled a dynamic node since the next member was made
+  /// Of the dynamic nodes; never changed, so that others may keep it.
+  std::shared_ptr<const ChosenKernels> chosen;
   std::vector<KeptState> kept_states;  ///< per state of the graph
   std::vector<TensorView> results;     ///< per output of the runner
 };
@@ -111,6 +121,9 @@ class GraphRunner {
   /// instance.results has all outputs and instance.views every value that crosses steps.
   Status run(Instance& instance, std::span<const TensorView> inputs, std::span<const TensorView> states,
              std::span<const TensorView> given, const RunContext& context, int set);
+
+  /// Brings instance.chosen up to date, after a run.
+  static void note_chosen(Instance& instance);
 
   const Graph& graph() const { return graph_; }
   const RunnerSetup& setup() const { return setup_; }

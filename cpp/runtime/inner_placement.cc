@@ -11,10 +11,12 @@ class Rows {
 
   std::vector<Placement> made;
 
-  void add(const Graph& graph, const Plan& plan, const std::string& prefix, const std::string& path) {
+  /// own: a row for each node of `graph`.
+  void add(const Graph& graph, const Plan& plan, const std::vector<Placement>& own, const std::string& prefix,
+           const std::string& path) {
     for (size_t k = 0; k < graph.nodes.size(); ++k) {
       const Node& node = *graph.nodes[k];
-      made.push_back(plan.placement[k]);
+      made.push_back(own[k]);
       made.back().path = path;
       if (made.back().backend == "none") continue;
       const Placement around = made.back();
@@ -26,7 +28,7 @@ class Rows {
         const std::shared_ptr<const Plan> planned =
             around.backend == "runtime" ? plan_of(node, **body, plan.type_inference, key) : nullptr;
         if (planned) {
-          add(**body, *planned, key, inner);
+          add(**body, *planned, planned->placement, key, inner);
         } else {
           add_alike(**body, around.backend, around.backend == "runtime" ? "placed when sizes are known" : around.kernel,
                     inner);
@@ -80,9 +82,19 @@ class Rows {
 
 }  // namespace
 
-std::vector<Placement> Prepared::Data::placement_of(const Plan& plan, bool may_plan) const {
+std::vector<Placement> Prepared::Data::placement_of(const Plan& plan, bool may_plan,
+                                                    const ChosenKernels* chosen) const {
   Rows rows(*this, may_plan);
-  rows.add(graph(), plan, "", "");
+  if (chosen && !chosen->empty()) {
+    std::vector<Placement> own = plan.placement;
+    for (const ChosenKernel& c : *chosen) {
+      own[static_cast<size_t>(c.node)].kernel = c.kernel;
+      own[static_cast<size_t>(c.node)].notice = c.notice;
+    }
+    rows.add(graph(), plan, own, "", "");
+  } else {
+    rows.add(graph(), plan, plan.placement, "", "");
+  }
   for (const TargetChoice& target : targets) {
     const std::string unused = target.spec.storing ? "" : target.backend->unused(target.spec);
     if (unused.empty()) continue;

@@ -184,7 +184,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
     if (!has_cpu) {
       TargetSpec cpu{"cpu", "", options.precision, false, false, options.service};
       settle_precision(cpu_backend(), cpu);
-      targets.push_back({&cpu_backend(), std::move(cpu), ""});
+      targets.push_back({&cpu_backend(), std::move(cpu), "", "", false});
     }
     if (options.shape_invariant) PINNACE_TRY(make_shape_invariant(options, targets));
     const auto prepare = [program, options](std::vector<TargetChoice> with, bool recover) {

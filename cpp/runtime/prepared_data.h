@@ -70,7 +70,8 @@ struct Prepared::Data {
 #endif
   /// The rows of a plan of the program's graph, those of bodies of control flow behind the node that holds them.
   /// `may_plan`: bodies are planned, as the first run would; else their rows are of plans that runs have made.
-  std::vector<Placement> placement_of(const Plan& plan, bool may_plan) const;
+  /// `chosen`: what a run made of the nodes whose sizes come with it, null before one.
+  std::vector<Placement> placement_of(const Plan& plan, bool may_plan, const ChosenKernels* chosen = nullptr) const;
   /// Rows with what the choice says of them.
   std::vector<Placement> with_choice(std::vector<Placement> rows) const;
 

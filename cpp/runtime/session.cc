@@ -39,7 +39,7 @@ struct Session::Data {
         output_specs(p->data().output_specs),
         prepared(std::move(p)),
         runner(runner_of(*prepared)),
-        facts{prepared, nullptr, 0} {
+        facts{prepared, nullptr, nullptr, 0} {
 #if PINNACE_SEARCHES_BESIDE_RUNS
     if (auto found = prepared->data().search()) search.emplace(std::move(found));
 #endif
@@ -67,6 +67,7 @@ struct Session::Data {
   struct Facts {
     std::shared_ptr<const Prepared> prepared;
     std::shared_ptr<const Plan> plan;
+    std::shared_ptr<const ChosenKernels> chosen;
     size_t peak_bytes = 0;
   };
   // Under `published`: written by the run, read by anyone. A forked child that finds it locked has no facts until it
@@ -122,8 +123,9 @@ struct Session::Data {
   bool runs_reference_code() const {
     const Facts now = known();
     if (!now.plan) return false;
-    return std::any_of(now.plan->placement.begin(), now.plan->placement.end(),
-                       [](const Placement& row) { return row.kernel == kReferenceCode; });
+    const auto is_reference = [](const auto& row) { return row.kernel == kReferenceCode; };
+    return std::any_of(now.plan->placement.begin(), now.plan->placement.end(), is_reference) ||
+           (now.chosen && std::any_of(now.chosen->begin(), now.chosen->end(), is_reference));
   }
   void warn_of_reference_code(std::span<const NodeTiming> timings) const;
   /// Every state as at first.
@@ -258,7 +260,7 @@ Status Session::Data::change_to(std::shared_ptr<const Prepared> next) {
   withdraw();  // results are the old runner's
   runner = std::move(next_runner);
   prepared = std::move(next);
-  publish({prepared, nullptr, 0}, nullptr);
+  publish({prepared, nullptr, nullptr, 0}, nullptr);
   return {};
 }
 
@@ -306,9 +308,10 @@ Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor
   }
   PINNACE_TRY(runner->run(*instance, inputs, states.views(), std::span<const TensorView>(outputs.data(), out.size()),
                           context, 0));
+  GraphRunner::note_chosen(*instance);
   if (before_commit) PINNACE_TRY(before_commit());
   PINNACE_TRY(states.commit(*instance));  // everything succeeded
-  publish({prepared, instance->plan, GraphRunner::instance_bytes(*instance)}, instance);
+  publish({prepared, instance->plan, instance->chosen, GraphRunner::instance_bytes(*instance)}, instance);
   return {};
 }
 
@@ -423,7 +426,7 @@ std::vector<Placement> Session::placement() const {
   if (!known.prepared) return {};
   if (!known.plan) return known.prepared->placement();
   const Prepared::Data& data = known.prepared->data();
-  return data.with_choice(data.placement_of(*known.plan, false));
+  return data.with_choice(data.placement_of(*known.plan, false, known.chosen.get()));
 }
 
 PlanInfo Session::plan() const {

@@ -200,6 +200,35 @@ TEST(HostileSessions, OnlyNumbersThatDecideSizesAreAskedForAgain) {
   }
 }
 
+/// Once a run has chosen a kernel for a node whose sizes come with the run, placement says which; for other sizes the
+/// next run chooses anew.
+TEST(HostileSessions, PlacementSaysWhatARunHasChosen) {
+  auto session =
+      Session::create(program_of(R"(graph "g" { symbol a 0..inf input %x : f32[a] %n : i64[1,?] = non_zero(%x)
+      %t : i64[?,1] = transpose(%n) {perm=[1,0]} %f : f32[?,1] = cast(%t) {to="f32"}
+      %y : f32[?,1] = relu(%f) output "y" %y })"),
+                      {.target = "cpu", .threads = 1});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  const auto kernel_of = [&](std::string_view op) -> std::string {
+    for (const Placement& row : session->placement()) {
+      if (row.op == op) return row.kernel;
+    }
+    return "none";
+  };
+  EXPECT_EQ(kernel_of("relu"), "chosen when sizes are known");
+  for (const int64_t size : {int64_t{5}, int64_t{1000}, int64_t{5}}) {
+    std::vector<float> x(static_cast<size_t>(size), 1.0f);
+    Tensor in;
+    in.type = {DType::kF32, {Dim(size)}, nullptr};
+    in.memory = {x.data(), x.size() * sizeof(float)};
+    ASSERT_TRUE(session->run(std::vector{in}).ok());
+    const auto events = session->profile(std::vector{in});
+    ASSERT_TRUE(events.ok());
+    for (const ProfileEvent& event : *events) EXPECT_EQ(kernel_of(event.op), event.kernel) << event.op;
+    EXPECT_NE(kernel_of("relu"), "chosen when sizes are known");
+  }
+}
+
 /// An input without elements has no unknown contents, when a session is made and when it runs, where it may come
 /// without memory.
 TEST(HostileSessions, AnEmptyListOfNumbersIsKnown) {
