@@ -50,7 +50,7 @@ TEST_F(OnnxTest, EverythingThatCannotBeImportedIsListed) {
   meta.set_key("pkg.torch.onnx.stack_trace");
   meta.set_value("File \"/home/me/net.py\", line 41, in forward\n    x = cat(y)");
   add_node(graph(), "Foo", {"x"}, {"f"}).set_domain("com.example");
-  add_output("f");
+  for (const char* needed : {"m", "c", "f"}) add_output(needed);
   const Status status = refused(Code::kConversion, "5 of 5 nodes cannot be imported");
   ASSERT_EQ(status.nodes().size(), 5u);
   EXPECT_EQ(status.nodes()[0].node, "text");
@@ -59,6 +59,17 @@ TEST_F(OnnxTest, EverythingThatCannotBeImportedIsListed) {
   EXPECT_EQ(status.nodes()[2].op, "ai.onnx.NoSuchOperator");
   EXPECT_EQ(status.nodes()[3].source, "net.py:41");
   EXPECT_EQ(status.nodes()[4].op, "com.example.Foo");
+}
+
+TEST_F(OnnxTest, WhatNoOutputNeedsIsNoProblem) {
+  make_small_model();
+  add_node(graph(), "NoSuchOperator", {"x"}, {"m"});
+  add_node(graph(), "Neg", {"m"}, {"n"});
+  EXPECT_TRUE(import_model().ok());
+  add_output("n");
+  const Status status = refused(Code::kConversion, "1 of 5 nodes cannot be imported");
+  ASSERT_EQ(status.nodes().size(), 1u);
+  EXPECT_EQ(status.nodes()[0].op, "ai.onnx.NoSuchOperator");
 }
 
 TEST_F(OnnxTest, SourceAndModuleComeFromTorchsExporter) {
