@@ -39,6 +39,37 @@ bool packed(DType dtype) {
   return dtype_bits(dtype) < 8;
 }
 
+/// Without a copy where it is one already.
+py::array array_from(const py::handle& object, const std::string& what) {
+  py::array array = py::array::ensure(object);
+  if (!array) throw_status(Status(Code::kInvalidArgument, what + " is not an array"));
+  return array;
+}
+
+DType known_dtype(const py::array& array, const std::string& what) {
+  const auto dtype = dtype_of(array.dtype());
+  if (!dtype) {
+    throw_status(Status(Code::kInvalidArgument, what + " has element type " +
+                                                    py::cast<std::string>(array.dtype().attr("name")) +
+                                                    ", which is none of pinnace's"));
+  }
+  return *dtype;
+}
+
+/// False: the input takes no array of this type, whatever the others are. A run says why.
+bool takes(const TensorSpec& spec, std::span<const Symbol> symbols, const TensorType& type) {
+  if (type.dtype != spec.type.dtype || type.rank() != spec.type.rank()) return false;
+  for (size_t d = 0; d < type.shape.size(); ++d) {
+    const Dim& want = spec.type.shape[d];
+    const int64_t size = type.shape[d].size;
+    if (want.known() ? size != want.size : want.max >= 0 && size > want.max) return false;
+    if (want.known() || want.symbol < 0) continue;
+    const Symbol& symbol = symbols[static_cast<size_t>(want.symbol)];
+    if (size < symbol.min || size > symbol.max) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 py::dtype numpy_dtype(DType dtype) {
@@ -54,27 +85,23 @@ py::dtype numpy_dtype(DType dtype) {
 
 BorrowedArray borrow_array(const py::handle& object, const std::string& what) {
   BorrowedArray borrowed;
+  borrowed.array = array_from(object, what);
+  const DType dtype = known_dtype(borrowed.array, what);
   // C order, aligned, native byte order: numpy copies if and only if one is missing.
   borrowed.array =
-      py::array::ensure(object, static_cast<int>(py::array::c_style) | py::detail::npy_api::NPY_ARRAY_ALIGNED_);
+      py::array::ensure(borrowed.array, static_cast<int>(py::array::c_style) | py::detail::npy_api::NPY_ARRAY_ALIGNED_);
   if (!borrowed.array) throw_status(Status(Code::kInvalidArgument, what + " is not an array"));
   if (!py::cast<bool>(borrowed.array.dtype().attr("isnative"))) {
     borrowed.array = py::array::ensure(borrowed.array.attr("astype")(borrowed.array.dtype().attr("newbyteorder")("=")));
   }
-  const auto dtype = dtype_of(borrowed.array.dtype());
-  if (!dtype) {
-    throw_status(Status(Code::kInvalidArgument, what + " has element type " +
-                                                    py::cast<std::string>(borrowed.array.dtype().attr("name")) +
-                                                    ", which is none of pinnace's"));
-  }
   Tensor& tensor = borrowed.tensor;
-  tensor.type.dtype = *dtype;
+  tensor.type.dtype = dtype;
   for (py::ssize_t i = 0; i < borrowed.array.ndim(); ++i) tensor.type.shape.push_back(Dim(borrowed.array.shape(i)));
   tensor.memory.host = const_cast<void*>(borrowed.array.data());
   tensor.memory.bytes = static_cast<size_t>(borrowed.array.nbytes());
-  if (packed(*dtype)) {
+  if (packed(dtype)) {
     const auto* elements = static_cast<const uint8_t*>(borrowed.array.data());
-    const auto bits = static_cast<size_t>(dtype_bits(*dtype));
+    const auto bits = static_cast<size_t>(dtype_bits(dtype));
     borrowed.packed.resize((tensor.memory.bytes * bits + 7) / 8);
     for (size_t i = 0; i < tensor.memory.bytes; ++i) {
       const unsigned element = (elements[i] & ((1u << bits) - 1)) << (i * bits % 8);  // 6 bits may lie in two bytes
@@ -92,7 +119,14 @@ std::vector<BorrowedArray> borrow_inputs(const Session& session, const py::seque
   const auto specs = session.inputs();
   for (size_t i = 0; i < arrays.size(); ++i) {
     const std::string what = i < specs.size() ? "input '" + specs[i].name + "'" : "input " + std::to_string(i);
-    borrowed.push_back(borrow_array(arrays[i], what));
+    BorrowedArray
+        unread;  // of an array that does not fit only the type, which a run refuses: no copy of all its elements
+    unread.array = array_from(arrays[i], what);
+    unread.tensor.type.dtype = known_dtype(unread.array, what);
+    for (py::ssize_t d = 0; d < unread.array.ndim(); ++d)
+      unread.tensor.type.shape.push_back(Dim(unread.array.shape(d)));
+    const bool fits = i < specs.size() && takes(specs[i], session.symbols(), unread.tensor.type);
+    borrowed.push_back(fits ? borrow_array(unread.array, what) : std::move(unread));
   }
   return borrowed;
 }

@@ -27,7 +27,7 @@ struct BorrowedArray {
 /// Copies only what is not dense, aligned and in native byte order. InvalidArgument, with `what`, for element types
 /// that pinnace has not. Moving the result keeps the memory.
 BorrowedArray borrow_array(const pybind11::handle& object, const std::string& what);
-/// The arrays of one run, in order; `what` names the session's inputs.
+/// The arrays of one run, in order. Of one that no run takes, by its type, the tensor has no memory.
 std::vector<BorrowedArray> borrow_inputs(const Session& session, const pybind11::sequence& arrays);
 
 /// A new array with these bytes; `type` is concrete.

@@ -7,6 +7,7 @@
 
 #include "arrays.h"
 #include "errors.h"
+#include "file_path.h"
 #include "interrupt.h"
 #include "keeps_argument.h"
 #include "types.h"
@@ -46,14 +47,14 @@ std::vector<BorrowedArray> add_examples(LoadOptions& options, const NamedArrays&
   return arrays;
 }
 
-Model load(const std::string& path, const std::vector<std::string>& disabled_passes, bool check_passes,
+Model load(const FilePath& path, const std::vector<std::string>& disabled_passes, bool check_passes,
            const std::vector<SymbolTuple>& symbols, const std::string& model_name,
            const std::vector<const CustomOp*>& ops, const std::vector<DimNameTuple>& dim_names,
            const NamedArrays& examples, const std::vector<std::string>& separate_dims) {
   LoadOptions options = load_options(disabled_passes, check_passes, symbols, model_name, ops, dim_names);
   options.separate_dims = separate_dims;
   const std::vector<BorrowedArray> arrays = add_examples(options, examples);
-  return interruptible([&] { return Model::load(path, options); });
+  return interruptible([&] { return Model::load(path.bytes, options); });
 }
 
 Model parse(const std::string& text, const std::vector<std::string>& disabled_passes, bool check_passes,
@@ -216,7 +217,7 @@ void add_model(py::module_& module) {
                   "dim_names: (input, dimension, its new name). examples: (name, or \"\" for all in order, array). "
                   "separate_dims: names of dimensions of an ONNX file that are not one and the same.")
       .def_static(
-          "format_of", [](const std::string& path) { return interruptible([&] { return Model::format_of(path); }); },
+          "format_of", [](const FilePath& path) { return interruptible([&] { return Model::format_of(path.bytes); }); },
           py::arg("path"), "The format that load() would take a file for, by its first bytes.")
       .def_static(
           "load_torch_program", load_torch_program, py::arg("name"), py::arg("parts"),
@@ -242,6 +243,12 @@ void add_model(py::module_& module) {
       .def_property_readonly(
           "notes", [](const Model& m) { return std::vector<std::string>(m.notes().begin(), m.notes().end()); })
       .def_property_readonly("pass_reports", pass_report_dicts)
+      .def_property_readonly(
+          "merged",
+          [](const Model& m) {
+            return std::vector<std::pair<std::string, std::string>>(m.merged().begin(), m.merged().end());
+          },
+          "(name of a node that became a part of another, that one's name), as it happened.")
       .def_property_readonly("format", [](const Model& m) { return m.format(); })
       .def("text", &Model::text, py::arg("max_constant_bytes") = 64)
       .def("check", check_rows, py::arg("targets"), "One dict per node and target.")

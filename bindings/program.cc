@@ -4,6 +4,7 @@
 #include <pinnace/program.h>
 
 #include "errors.h"
+#include "file_path.h"
 #include "interrupt.h"
 #include "types.h"
 
@@ -16,9 +17,9 @@ Verify verify_of(bool hashes) {
   return hashes ? Verify::kFull : Verify::kStructure;
 }
 
-Program open_program(const std::string& path, bool verify_hashes, bool on_use) {
+Program open_program(const FilePath& path, bool verify_hashes, bool on_use) {
   return interruptible(
-      [&] { return Program::open(path, verify_hashes && on_use ? Verify::kOnUse : verify_of(verify_hashes)); });
+      [&] { return Program::open(path.bytes, verify_hashes && on_use ? Verify::kOnUse : verify_of(verify_hashes)); });
 }
 
 Program program_from_bytes(const py::bytes& bytes, bool verify_hashes) {
@@ -69,8 +70,8 @@ Rows streamed_output_dicts(const Program& program) {
   return all;
 }
 
-void save(const Program& program, const std::string& path) {
-  interruptible([&] { return program.save(path); });
+void save(const Program& program, const FilePath& path) {
+  interruptible([&] { return program.save(path.bytes); });
 }
 
 }  // namespace

@@ -208,6 +208,7 @@ Result<Model> optimized(std::shared_ptr<Model::Data> data, const PassOptions& pa
   for (const PassResult& r : results) {
     data->reports.push_back({std::string(r.pass->name), r.changes, r.milliseconds, r.largest_error});
   }
+  data->merged.insert(data->merged.end(), context.merged.begin(), context.merged.end());
   data->graph.compact();
   PINNACE_LOG_INFO("passes: ", nodes_before, " nodes became ", data->graph.nodes.size(), ", in ", time.text());
   data->inputs = specs(data->graph, data->graph.inputs, nullptr);
@@ -334,6 +335,9 @@ std::span<const std::string> Model::notes() const {
 }
 std::span<const PassReport> Model::pass_reports() const {
   return data_->reports;
+}
+std::span<const std::pair<std::string, std::string>> Model::merged() const {
+  return data_->merged;
 }
 const std::string& Model::format() const {
   return data_->format;

@@ -16,6 +16,7 @@ struct Model::Data {
   std::vector<TensorSpec> inputs, outputs;
   std::vector<std::string> notes;
   std::vector<PassReport> reports;
+  std::vector<std::pair<std::string, std::string>> merged;  ///< PassContext::merged
   std::shared_ptr<const CustomOps> custom;
   std::vector<LentBytes> lent;  ///< memory of the source model that constants of the graph lie in
   std::vector<std::pair<std::string, std::string>> facts;  ///< for the metadata of what is built of it
@@ -30,6 +31,7 @@ struct Model::Data {
     data->outputs = outputs;
     data->notes = notes;
     data->reports = reports;
+    data->merged = merged;
     data->custom = custom;
     data->lent = lent;
     data->facts = facts;

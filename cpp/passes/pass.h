@@ -4,6 +4,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "graph/graph.h"
@@ -17,6 +18,9 @@ struct PassContext {
   /// Bytes of new constants that passes may still make of old ones. run_passes sets it from the graph's constants, so
   /// that nodes that double a constant cannot do so without end.
   mutable int64_t constant_budget = INT64_MAX;
+  /// Nodes that became a part of another one, as (name, the other's name), in the order in which that happened: the
+  /// other may have become a part of a third one later.
+  mutable std::vector<std::pair<std::string, std::string>> merged = {};
   bool keeps(const Graph& graph, ValueId id) const;
 };
 

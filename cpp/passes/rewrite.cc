@@ -18,6 +18,7 @@ Rewrite::Rewrite(Graph& graph, const PassContext& context) : graph_(graph), cont
     }
     for (ValueId id : node->outputs) producer_[static_cast<size_t>(id)] = node.get();
   }
+  maker_ = producer_;
   for (ValueId id : graph.outputs) leaves_[static_cast<size_t>(id)] = true;
   for (const State& s : graph.states) leaves_[static_cast<size_t>(s.output)] = true;
   if (context.keep.empty()) return;
@@ -70,6 +71,8 @@ void Rewrite::set_inputs(Node& node, std::vector<ValueId> inputs) {
 
 void Rewrite::replace(Node& node, std::string_view op, std::vector<ValueId> inputs, decltype(Node::attrs) attrs,
                       SourceLocation source) {
+  note_read(node);
+  replaced_.push_back(&node);
   set_inputs(node, std::move(inputs));
   node.op = op;
   node.version = 1;
@@ -80,6 +83,7 @@ void Rewrite::replace(Node& node, std::string_view op, std::vector<ValueId> inpu
 
 void Rewrite::remove(Node& node) {
   if (!dead_.insert(&node).second) return;
+  note_read(node);
   set_inputs(node, {});
   for (ValueId id : node.outputs) producer_[static_cast<size_t>(id)] = nullptr;
 }
@@ -156,8 +160,36 @@ ValueId Rewrite::add_constant_like(std::string name, TensorType type, ConstantPt
   return id;
 }
 
+void Rewrite::note_read(Node& node) {
+  std::vector<Node*>& makers = read_[&node];
+  for (ValueId id : node.inputs) {
+    const auto place = static_cast<size_t>(id);
+    if (id != kNoValue && place < maker_.size() && maker_[place]) makers.push_back(maker_[place]);
+  }
+}
+
+/// What a replaced node read, and is gone, has become a part of it; so has what that read.
+void Rewrite::note_merged() {
+  std::unordered_set<const Node*> seen;
+  for (const Node* node : replaced_) {
+    if (!alive(node)) continue;
+    std::vector<const Node*> waiting = {node};
+    while (!waiting.empty()) {
+      const auto found = read_.find(waiting.back());
+      waiting.pop_back();
+      if (found == read_.end()) continue;
+      for (const Node* maker : found->second) {
+        if (alive(maker) || !seen.insert(maker).second) continue;
+        context_.merged.emplace_back(maker->name, node->name);
+        waiting.push_back(maker);
+      }
+    }
+  }
+}
+
 int Rewrite::finish() {
   if (!dead_.empty()) {
+    note_merged();
     std::vector<bool> dead(graph_.nodes.size());
     for (size_t i = 0; i < dead.size(); ++i) dead[i] = dead_.contains(graph_.nodes[i].get());
     graph_.erase_nodes(dead);

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <functional>
 #include <optional>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "ops/unary.h"
@@ -88,12 +89,17 @@ class Rewrite {
  private:
   void redirect(ValueId from, ValueId to);
   void grow();
+  void note_read(Node& node);
+  void note_merged();
   Graph& graph_;
   const PassContext& context_;
   std::vector<Node*> nodes_, producer_;
+  std::vector<Node*> maker_;  ///< per value at the start: its producer, gone or not
   std::vector<std::vector<Node*>> readers_;
   std::vector<bool> leaves_;
   std::unordered_set<const Node*> dead_;
+  std::unordered_map<const Node*, std::vector<Node*>> read_;  ///< whose results replaced and removed nodes read
+  std::vector<Node*> replaced_;
   int changes_ = 0;
 };
 

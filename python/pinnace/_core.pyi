@@ -509,6 +509,11 @@ class Model:
     @property
     def inputs(self) -> list[dict[str, typing.Any]]: ...
     @property
+    def merged(self) -> list[tuple[str, str]]:
+        """
+        (name of a node that became a part of another, that one's name), as it happened.
+        """
+    @property
     def nodes(self) -> list[dict[str, typing.Any]]: ...
     @property
     def notes(self) -> list[str]: ...

@@ -186,6 +186,9 @@ class Model {
   /// Things a user should know: fields that were ignored, operators that were decomposed. One sentence each.
   std::span<const std::string> notes() const;
   std::span<const PassReport> pass_reports() const;
+  /// Nodes of the source that passes made a part of another one, such as a convolution of the activation behind it, as
+  /// (name, the other's name), in the order in which that happened: the other may be in the list again, further down.
+  std::span<const std::pair<std::string, std::string>> merged() const;
   /// "onnx", "pt2", "nnapi", "pnc" or "text".
   const std::string& format() const;
 

@@ -19,6 +19,7 @@ from pinnace.quantize.options import Int8, skipped_nodes
 from pinnace.quantize.rounded_source import RoundedSource
 from pinnace.quantize.samples import samples_of
 from pinnace.quantize.scoring import Candidate, Candidates, built
+from pinnace.quantize.stored_weights import errors_of
 from pinnace.session import Session
 from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.types import specs_from
@@ -26,6 +27,8 @@ from pinnace.verify.verification import verify_program
 
 # Layers whose sensitivity is measured one by one; of more, by the error that each makes where all are quantised.
 ALONE_MOST = 400
+# Errors on the examples that are worth a word: above this, and above so many times those on the samples.
+NOTABLE_ERROR, NOTABLE_FACTOR = 0.1, 3.0
 # Operators that multiply by weights.
 PRODUCTS = ("conv", "conv_transpose", "gemm", "mat_mul")
 
@@ -42,7 +45,7 @@ class Quantizer:
         self.ready = core.ready_to_quantize(options.equalize)
         sites = self.ready.quantization_sites()
         self.values: list[dict[str, Any]] = sites["values"]
-        self.skipped = skipped_nodes(node_infos(self.ready.nodes), options.skip)
+        self.skipped = skipped_nodes(node_infos(self.ready.nodes), options.skip, self.ready.merged)
         self.sites: list[dict[str, Any]] = sites["nodes"]
         self.float_only = set(sites["float_only"])
         self.layers = [n["name"] for n in self.sites if n["weighted"] and n["name"] not in self.skipped]
@@ -185,6 +188,27 @@ class Quantizer:
 
     # ---- the report
 
+    def doubt(self, program: Program, examples: Sequence[Mapping[str, Any]]) -> None:
+        """Says where the samples were not like the inputs that the program gets: a report's sentence and a warning."""
+        doubts = []
+        for name in self.float_program.inputs:
+            statistics = self.calibration.statistics.get(name)
+            if statistics is not None and statistics.extremes[0] == statistics.extremes[1]:
+                doubts.append(
+                    f"input {name!r} is {statistics.extremes[0]:g} throughout the samples: ranges that follow from "
+                    "them hold for no other input"
+                )
+        mine = max(self.candidates.errors(program).values(), default=0.0)
+        found = max(errors_of(program, self.float_program, examples).values(), default=0.0) if examples else 0.0
+        if found > max(NOTABLE_ERROR, NOTABLE_FACTOR * mine):
+            doubts.append(
+                f"on the examples an output is off by {found:.2g} of its magnitude, on the samples by {mine:.2g}: "
+                "calibration needs samples that are like what the program will get"
+            )
+        for sentence in doubts:
+            log("warn", f"quantised: {sentence}")
+        self.said += doubts
+
     def report(
         self,
         program: Program,
@@ -323,6 +347,7 @@ def quantized_program(
     source = RoundedSource(work.candidates.model(candidate, fold=False))
     if examples:
         program = verify_program(program, source, examples, targets)
+    work.doubt(program, examples)
     report = work.report(program, source.program, candidate.nodes, kept, sensitivity, score)
     log("info", f"quantised: {report!r}")
     return Program(core_of(program.with_metadata({FACT: report.to_json(ranges=False)})), report)

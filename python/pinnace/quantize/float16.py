@@ -37,7 +37,7 @@ def float16_program(
     """
     nodes = {node.name: node for node in node_infos(core.nodes) if not node.path}
     sites = {site["name"]: site for site in core.float16_sites()}
-    kept = skipped_nodes(nodes.values(), options.skip)
+    kept = skipped_nodes(nodes.values(), options.skip, core.merged)
     kept |= {name: site["why_not"] for name, site in sites.items() if name not in kept and site["why_not"]}
     exact = Program(core.build(["cpu"], {}))
     for name, why in _beyond_float16(exact, [n for n in nodes.values() if n.name in sites], examples).items():

@@ -35,7 +35,8 @@ class Int8:
     bias_correction  takes the mean error that rounded weights make off the biases.
     equalize         evens out the ranges of channels between neighbouring layers first.
     skip             names of nodes, modules ("decoder.0") or operators that stay in float; * and ? as in file names.
-                     One that the program does not have is refused.
+                     A node that became a part of another one, as a convolution of the activation behind it, may be
+                     called by the name of either. One that the program does not have is refused.
     metric           metric(run) -> float, higher is better, where run(arrays by input) gives arrays by output. Decides
                      with max_drop which layers stay in float.
     max_drop         how much less than the float program's the metric may be; "0.5%": of the float program's. Without
@@ -200,16 +201,28 @@ def _check_skip(skip: Any) -> None:
         raise _core.InvalidArgument(f"skip must be a list of names, is {skip!r}")
 
 
-def skipped_nodes(nodes: Iterable[NodeInfo], patterns: Sequence[str]) -> dict[str, str]:
-    """By name of the nodes that a pattern of skip= names: which one. InvalidArgument: a pattern names none."""
+def skipped_nodes(
+    nodes: Iterable[NodeInfo], patterns: Sequence[str], merged: Sequence[tuple[str, str]] = ()
+) -> dict[str, str]:
+    """By name of the nodes that a pattern of skip= names: which one. merged: what passes made a part of another node,
+    as the extension's model has it. InvalidArgument: a pattern names none.
+    """
     listed = list(nodes)
-    by_pattern = {pattern: [node.name for node in listed if _names(pattern, node)] for pattern in patterns}
+    own = {node.name for node in listed}
+    parts: dict[str, str] = {}  # names of what is no node any more, by name of what it is a part of
+    for part, whole in reversed(merged):
+        parts.setdefault(part, parts.get(whole, whole))
+    former = {part: whole for part, whole in parts.items() if whole in own and part not in own}
+    by_pattern = {
+        pattern: [node.name for node in listed if _names(pattern, node)]
+        + [whole for part, whole in former.items() if fnmatchcase(part, pattern)]
+        for pattern in patterns
+    }
     if unused := [pattern for pattern, found in by_pattern.items() if not found]:
-        known = {name for node in listed for name in (node.name, node.op, node.module) if name}
+        known = {name for node in listed for name in (node.name, node.op, node.module) if name} | set(former)
         near = [name for pattern in unused for name in get_close_matches(pattern, known, 1)]
         raise _core.InvalidArgument(
-            f"skip: {', '.join(map(repr, unused))} names no node, module or operator of the program: `nodes` has them, "
-            "layers by the names of activations that were fused into them"
+            f"skip: {', '.join(map(repr, unused))} names no node, module or operator of the program: `nodes` has them"
             + (f"; is {', '.join(map(repr, near))} meant?" if near else "")
         )
     found: dict[str, str] = {}

@@ -49,7 +49,7 @@ def stored_weights_program(
     Unsupported: there is no such layer; InvalidArgument: a sample of the calibration.
     """
     nodes = {node.name: node for node in node_infos(core.nodes) if not node.path}
-    skipped = skipped_nodes(nodes.values(), options.skip)
+    skipped = skipped_nodes(nodes.values(), options.skip, core.merged)
     dynamic = isinstance(options, DynamicInt8)
     found = core.weight_sites()
     if dynamic:

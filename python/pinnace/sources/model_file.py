@@ -96,7 +96,8 @@ def model_file(source: Any) -> ModelFile:
     """
     if isinstance(source, (os.PathLike, str)):
         path = os.fsdecode(source)
-        return ModelFile(path, Path(path).name)
+        # A name that is not of the system's encoding has halves of surrogate pairs, which metadata cannot have.
+        return ModelFile(path, Path(path).name.encode("utf-8", "backslashreplace").decode())
     if isinstance(source, _BYTES):
         plain = source if not isinstance(source, memoryview) or source.c_contiguous else bytes(source)
         return _copy("bytes", lambda write: write(plain))

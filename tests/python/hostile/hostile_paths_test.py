@@ -418,3 +418,22 @@ def test_archives_that_expand_within_the_bounds(tmp_path: Path) -> None:
     deflated(path, "x.npy", 60 << 20)
     with ZipFile(str(path), inflated=True) as archive:
         assert sum(map(len, archive.chunks("x.npy"))) == 60 << 20
+
+
+def test_names_that_are_no_text(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """A file's name is bytes; those that are not of the locale's encoding Python gives as half surrogate pairs."""
+    folder = tmp_path / os.fsdecode(b"\xff")
+    folder.mkdir()
+    source, file, copy = (folder / os.fsdecode(name) for name in (b"n\xe9.onnx", b"n\xe9.pnc", b"\xfe.pnc"))
+    source.write_bytes(model_of(["y"]).SerializeToString())
+    program = pn.load(source).build(verify=False)
+    assert program.metadata.source == "n\\udce9.onnx"
+    program.save(file)
+    feed = {"x": np.ones((2, 3), np.float32)}
+    for opened in (pn.Session(file), pn.Session(str(file)), pn.Session(pn.Program.open(file))):
+        assert opened.run(feed)["y"].tolist() == [[1.0] * 3] * 2
+    assert pn.load(file).build().metadata.verified.startswith("1 input")
+    with pytest.raises(pn.FileError, match="No such file"):
+        pn.Program.open(copy)
+    for command in (["convert", source, "-o", copy, "--no-verify"], ["inspect", file], ["run", file], ["run", copy]):
+        assert cli.main([str(argument) for argument in command]) == 0, capfd.readouterr().err

@@ -14,6 +14,7 @@ import pinnace as pn
 import pytest
 import torch
 from nnapi_level import run_at_level
+from onnx import TensorProto, helper, numpy_helper
 from pinnace import _core, cli
 from pinnace.quantization import QuantizationReport, QuantizationRow, RangeRow
 from pinnace.quantize.control import fewest_kept
@@ -261,6 +262,62 @@ def test_calibrations_that_fail_to_begin(model: pn.Model) -> None:
     for calibration, said in failing:
         with pytest.raises(pn.InvalidArgument, match=f"calibration sample 0 cannot be read: {said}"):
             model.build(quantize=pn.Int8(calibration=calibration))
+
+
+def test_what_became_a_part_of_another_node_has_a_name_to_skip(tmp_path: Path) -> None:
+    """In an ONNX file a convolution, its batch norm and the activation behind them are three nodes, here one."""
+    rng = np.random.default_rng(5)
+    weights = {"w": rng.standard_normal((4, 3, 3, 3)), "v": rng.standard_normal((4, 4, 1, 1))}
+    weights |= {name: rng.random(4) + 0.5 for name in ("scale", "bias", "mean", "var")}
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["a"], name="/stem/Conv"),
+        helper.make_node("BatchNormalization", ["a", "scale", "bias", "mean", "var"], ["b"], name="/stem/Norm"),
+        helper.make_node("Relu", ["b"], ["c"], name="/stem/Relu"),
+        helper.make_node("Conv", ["c", "v"], ["d"], name="/head/Conv"),
+        helper.make_node("Clip", ["d", "low", "high"], ["y"], name="/head/Clip"),
+    ]
+    held: dict[str, Any] = {name: value.astype(np.float32) for name, value in weights.items()}
+    held |= {"low": np.float32(0), "high": np.float32(6)}
+    graph = helper.make_graph(
+        nodes,
+        "fused",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, 8, 8])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+        [numpy_helper.from_array(np.asarray(value), name) for name, value in held.items()],
+    )
+    model = pn.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8))
+    assert [node.name for node in model.nodes] == ["/stem/Relu", "/head/Clip"]
+    samples = [{"x": rng.standard_normal((1, 3, 8, 8)).astype(np.float32)} for _ in range(4)]
+    for name in ("/stem/Conv", "/stem/Norm", "/stem/Relu", "/stem/*", "/stem/C*"):
+        for quantize in (pn.Int8(calibration=samples, skip=[name]), pn.Float16(skip=[name])):
+            report = model.build(quantize=quantize).quantization
+            assert report is not None
+            kept = {row.node: row.reason for row in report.rows if row.kept_float and row.bytes_before}
+            assert kept == {"/stem/Relu": f"skip={name!r}"}, (name, report)
+    with pytest.raises(pn.InvalidArgument, match=r"'/stem/Conf' names no node.*is '/stem/Conv' meant"):
+        model.build(quantize=pn.Float16(skip=["/stem/Conf"]))
+
+
+def test_samples_that_are_not_like_the_inputs(
+    model: pn.Model, samples: list[dict[str, Any]], caplog: pytest.LogCaptureFixture
+) -> None:
+    """Zeros show no ranges: the report says so, and a warning, with the error that the examples have."""
+    example = images(1)
+    with caplog.at_level("WARNING", "pinnace"):
+        report = model.build(
+            quantize=pn.Int8(calibration=[{"x": np.zeros((1, 3, 16, 16), np.float32)}] * 2), examples=example
+        ).quantization
+    assert report is not None
+    assert "input 'x' is 0 throughout the samples" in str(report)
+    assert re.search(r"on the examples an output is off by 0\.\d+ of its magnitude, on the samples by", str(report))
+    assert "is 0 throughout the samples" in caplog.text
+    assert "on the examples an output is off" in caplog.text
+    assert "throughout" in report.to_html()
+    caplog.clear()
+    report = model.build(quantize=pn.Int8(calibration=samples), examples=example).quantization
+    assert report is not None
+    assert not report.said
+    assert not caplog.text
 
 
 def test_a_name_to_skip_that_is_none(model: pn.Model, samples: list[Any]) -> None:
