@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from pinnace import _core
 from pinnace.cli.input_files import InputFiles
-from pinnace.inputs.maker import seeded_inputs
+from pinnace.inputs.maker import check_sizes, seeded_inputs
 from pinnace.program import Program
 from pinnace.types import Array, Dim
 
@@ -18,8 +18,11 @@ def check_writable(path: str, sources: Sequence[str | None] = ()) -> None:
     for source in sources:
         if source is not None and os.path.exists(path) and os.path.exists(source) and os.path.samefile(path, source):
             raise _core.InvalidArgument(f"output {path!r} is {source!r} itself, which would be lost: name another file")
-    if not os.path.isdir(os.path.dirname(os.path.abspath(path))):
+    folder = os.path.dirname(os.path.realpath(path))  # a link stays, and what it points to is written
+    if not os.path.isdir(folder):
         raise _core.FileError(f"cannot write {path!r}: its folder does not exist")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise _core.FileError(f"cannot write {path!r}: its folder may not be written to")
     if os.path.isdir(path):
         raise _core.FileError(f"cannot write {path!r}: it is a folder")
 
@@ -27,8 +30,10 @@ def check_writable(path: str, sources: Sequence[str | None] = ()) -> None:
 def feed(program: Program, options: argparse.Namespace) -> dict[str, Array]:
     """The inputs of one run: those given, the others seeded, at the sizes of --dim. InvalidArgument, FileError;
     Unsupported: an image is given and Pillow is not installed."""
-    given = InputFiles(options).arrays_for(program.inputs)
-    return seeded_inputs(program.inputs, given, program=program, sizes=sizes(options.dim))
+    wanted = sizes(options.dim)
+    check_sizes(program.inputs, wanted)
+    given = InputFiles(options).arrays_for(program.inputs, wanted)
+    return seeded_inputs(program.inputs, given, program=program, sizes=wanted)
 
 
 def new_names(option: str, texts: Sequence[str]) -> dict[str, str]:

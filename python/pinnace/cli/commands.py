@@ -35,7 +35,7 @@ from pinnace.verify.comparison import compare
 
 def convert_command(options: argparse.Namespace) -> int:
     """Imports a model, verifies the program and writes it."""
-    check_writable(options.output, [options.model, options.reference])
+    check_writable(options.output, [options.model, options.reference, *InputFiles(options).paths])
     model, examples = _loaded(options, symbols=dims(options.dim), disabled_passes=options.disable_pass)
     for note in () if options.quiet else model.notes:
         show(f"note: {printable(note)}", file=sys.stderr)
@@ -118,11 +118,11 @@ def inspect_command(options: argparse.Namespace) -> int:
     given: Mapping[str, Any]
     if _core.Model.format_of(options.program) == "pnc":
         owner = Program.open(options.program)
-        given = InputFiles(options).arrays_for(owner.inputs)
+        given = InputFiles(options).arrays_for(owner.inputs, sizes(options.dim))
     else:
         options.model = options.program
         owner, examples = _loaded(options)
-        given = examples[0] if examples else InputFiles(options).arrays_for(owner.inputs)
+        given = examples[0] if examples else InputFiles(options).arrays_for(owner.inputs, sizes(options.dim))
     if options.text:
         show(owner.text())
         return 0
@@ -202,7 +202,7 @@ def check_command(options: argparse.Namespace) -> int:
 def run_command(options: argparse.Namespace) -> int:
     """Runs a .pnc file once."""
     if options.output:
-        check_writable(options.output)
+        check_writable(options.output, [options.program, *InputFiles(options).paths])
     program = Program.open(options.program)
     kept = not options.no_pack_cache
     session = Session(program, options.target or "auto", options.threads, options.precision, pack_cache=kept)
@@ -231,6 +231,8 @@ def run_command(options: argparse.Namespace) -> int:
 
 def compare_command(options: argparse.Namespace) -> int:
     """Compares a .pnc file with its source; 1 unless all is equal, proven and available."""
+    if options.html:
+        check_writable(options.html, [options.program, options.reference, *InputFiles(options).paths])
     program = Program.open(options.program)
     result = compare(
         program,

@@ -26,14 +26,14 @@ def report_device_command(options: argparse.Namespace) -> int:
     if options.make_kit is not None:
         if options.kit is not None or options.output is not None or options.target or options.seconds is not None:
             raise _core.InvalidArgument("--make-kit only writes a kit: it takes --model, and no option of a report")
-        check_writable(options.make_kit)
+        check_writable(options.make_kit, options.model)
         size = write_kit(options.make_kit, options.model)
         show(f"{options.make_kit}: {size:,} bytes")
         return 0
     if options.kit is not None and options.model:
         raise _core.InvalidArgument("--model is for making a kit, and --kit names one that is made")
     if options.output is not None:
-        check_writable(options.output)
+        check_writable(options.output, [options.kit])
     if options.kit is None:
         kit = make_kit(options.model)
     else:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -34,11 +34,19 @@ def is_image(path: str) -> bool:
     return path.lower().endswith(SUFFIXES)
 
 
-def read_image(path: str, spec: TensorSpec, mean: Sequence[float] = (), std: Sequence[float] = ()) -> Array:
-    """The image as one element of a batch of the input `spec`, channels first or last as its shape says, RGB or grey by
-    their number. uint8 inputs get the pixels, those of floats (pixel / 255 - mean) / std.
+def read_image(
+    path: str,
+    spec: TensorSpec,
+    mean: Sequence[float] = (),
+    std: Sequence[float] = (),
+    sizes: Mapping[str, int] | None = None,
+) -> Array:
+    """The image as every element of a batch of the input `spec`, channels first or last as its shape says, RGB or grey
+    by their number. uint8 inputs get the pixels, those of floats (pixel / 255 - mean) / std.
 
     mean, std  one number, or one per channel; empty: 0 and 1.
+    sizes      of open dimensions by name. A batch whose size is open, and is not among them, is the smallest that there
+               may be, 1 for instance.
 
     Unsupported: Pillow is not installed; FileError: the file is no image; InvalidArgument: the input takes none, or
     one of another size, or mean and std do not fit it.
@@ -76,7 +84,16 @@ def read_image(path: str, spec: TensorSpec, mean: Sequence[float] = (), std: Seq
         raise _core.FileError(f"{path}: not a readable image: {text}") from error
     except Exception as error:  # what Pillow raises of damaged files, for which there is no list
         raise _core.FileError(f"{path}: not a readable image: {one_line(error, 200, kind=True)}") from error
-    return _laid_out(_scaled(pixels.reshape(*pixels.shape[:2], channels), spec, mean, std), spec, layout)
+    values = _laid_out(_scaled(pixels.reshape(*pixels.shape[:2], channels), spec, mean, std), spec, layout)
+    return np.repeat(values, _batch(spec, sizes or {}), 0) if len(spec.shape) == 4 else values
+
+
+def _batch(spec: TensorSpec, sizes: Mapping[str, int]) -> int:
+    """How many images the input takes."""
+    batch = spec.shape[0]
+    if isinstance(batch, Dim):
+        return sizes.get(batch.name, max(1, batch.min) + -max(1, batch.min) % batch.multiple_of)
+    return 1 if batch is None else batch
 
 
 def _layouts(spec: TensorSpec) -> Iterator[_Layout]:
@@ -93,9 +110,6 @@ def _layouts(spec: TensorSpec) -> Iterator[_Layout]:
 def _fitting(path: str, size: tuple[int, int], spec: TensorSpec, layouts: Sequence[_Layout]) -> _Layout:
     """The first layout that an image of that (width, height) has the size for."""
     width, height = size
-    batch = spec.shape[0] if len(spec.shape) == 4 else 1
-    if not _takes(batch, 1):
-        raise _core.InvalidArgument(f"{path}: one image is a batch of 1, input {spec} takes {_told(batch)}")
     for layout in layouts:
         if _takes(spec.shape[layout.width], width) and _takes(spec.shape[layout.height], height):
             return layout

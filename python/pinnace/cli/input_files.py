@@ -42,6 +42,11 @@ class InputFiles:
         """Whether a file is an image, whose array depends on the input that it is for."""
         return any(map(is_image, [*self._ordered, *(path for _, path in self._named)]))
 
+    @property
+    def paths(self) -> list[str]:
+        """Of all files."""
+        return [*self._ordered, *self._archives, *(path for _, path in self._named)]
+
     def arrays(self) -> dict[str, Array] | tuple[Array, ...]:
         """By name, or in order where no file has one. There must be no images. FileError, InvalidArgument."""
         if self._ordered:
@@ -53,9 +58,9 @@ class InputFiles:
             arrays |= found
         return arrays
 
-    def arrays_for(self, specs: Mapping[str, TensorSpec]) -> dict[str, Array]:
-        """By name, for inputs of these specs. FileError, InvalidArgument; Unsupported: there are images and no Pillow
-        to read them."""
+    def arrays_for(self, specs: Mapping[str, TensorSpec], sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
+        """By name, for inputs of these specs; an image is every element of its batch. sizes: of open dimensions, by
+        name. FileError, InvalidArgument; Unsupported: there are images and no Pillow to read them."""
         if len(self._ordered) > len(specs):
             takes = ", ".join(map(str, specs.values())) or "no inputs"
             raise _core.InvalidArgument(f"--input: {len(self._ordered)} files in order, the model takes {takes}")
@@ -66,7 +71,7 @@ class InputFiles:
                 if name not in specs:
                     takes = ", ".join(map(str, specs.values())) or "no inputs"
                     raise _core.InvalidArgument(f"inputs: unknown [{name!r}]; the model takes {takes}")
-                arrays[name] = read_image(path, specs[name], self._mean, self._std)
+                arrays[name] = read_image(path, specs[name], self._mean, self._std, sizes)
             else:
                 arrays[name] = _read(name, path)
         for path in self._archives:

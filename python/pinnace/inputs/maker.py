@@ -74,7 +74,7 @@ class InputMaker:
     def make(self, given: Mapping[str, Any] | None = None, seed: int = 1) -> Makings:
         """What was given, completed. InvalidArgument: a name in `given` is unknown or its value no array; no sizes pass
         the shape rules; or an integer input is not given and nothing is known of the graph."""
-        arrays = {name: np.asarray(input_array(f"input {name!r}", value)) for name, value in (given or {}).items()}
+        arrays = self._given(given)
         unknown = [name for name in arrays if name not in self.specs]
         if unknown:
             raise _core.InvalidArgument(
@@ -109,10 +109,15 @@ class InputMaker:
             branches,
         )
 
+    def _given(self, given: Mapping[str, Any] | None) -> dict[str, Array]:
+        types = {name: spec.dtype for name, spec in self.specs.items()}
+        arrays = {name: input_array(f"input {name!r}", value, types.get(name)) for name, value in (given or {}).items()}
+        return {name: np.asarray(array) for name, array in arrays.items()}
+
     def shapes(self, given: Mapping[str, Any] | None = None) -> tuple[list[list[int]], dict[str, int]]:
         """Shapes of all inputs in order, and sizes of open dimensions by name, as make() would choose them: of what was
         given, else usual ones, else the smallest that pass. InvalidArgument as there."""
-        arrays = {name: np.asarray(input_array(f"input {name!r}", value)) for name, value in (given or {}).items()}
+        arrays = self._given(given)
         found = self._sizes(arrays)
         assert found.smallest is not None
         chosen = found.usual or found.smallest
@@ -290,4 +295,4 @@ def seeded_inputs(
     return InputMaker(specs, program, sizes=sizes).make(given, seed).made[-1].arrays
 
 
-__all__ = ["InputMaker", "Made", "Makings", "seeded_inputs"]
+__all__ = ["InputMaker", "Made", "Makings", "check_sizes", "seeded_inputs"]

@@ -104,6 +104,23 @@ def test_layout_and_channels_follow_the_declared_shape(folder: Path) -> None:
     np.testing.assert_array_equal(rgb[0, 2], pixels[:, :, 0])
 
 
+def test_an_image_is_each_element_of_a_batch(folder: Path, pinnace: Command) -> None:
+    """Of the input's batch, of the smallest that an open one may be, or of what --dim says."""
+    one = read_image(str(folder / "cat.png"), spec((1, 3, 4, 6)))
+    for batch, count in ((8, 8), (pn.Dim("n", 0, 9), 1), (pn.Dim("n", 3, 9, 2), 4), (None, 1)):
+        got = read_image(str(folder / "cat.png"), spec((batch, 3, 4, 6)))
+        np.testing.assert_array_equal(got, np.repeat(one, count, 0))
+    assert read_image(str(folder / "cat.png"), spec((pn.Dim("n"), 4, 6, 3)), sizes={"n": 5}).shape == (5, 4, 6, 3)
+    program = program_at(folder, {"image": ("float32", ["n", 3, 4, 6])}, "open")
+    given = ["--input", f"image={folder / 'cat.png'}"]
+    answer = pinnace("run", program, *given, "--dim", "n=3", "--json")
+    assert answer.status == 0, answer.err
+    np.testing.assert_allclose(json.loads(answer.out)["y0"]["values"], 2 * np.repeat(one, 3, 0), atol=1e-6)
+    wrong = pinnace("run", program, *given, "--dim", "m=3")
+    assert wrong.status == 2
+    assert "'m'" in wrong.err
+
+
 def test_mean_and_std(folder: Path) -> None:
     pixels = np.load(folder / "pixels.npy")
     mean, std = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
@@ -122,7 +139,6 @@ def test_mean_and_std(folder: Path) -> None:
         ("cat.png", (1, 3, 8, 6), np.float32, "takes 6 x 8; images are not resized"),
         ("cat.png", (1, 3, pn.Dim("h", 32, 64, 32), 6), np.float32, "takes 6 x h (32..64 by 32)"),
         ("cat.png", (1, 3, 3, 3), np.float32, "takes 3 x 3; images"),
-        ("cat.png", (8, 3, 4, 6), np.float32, "one image is a batch of 1, input image: float32[8,3,4,6] takes 8"),
         ("cat.png", (1, 4, 4, 6), np.float32, "takes no image: it has no dimension of 3 channels (RGB) or 1 (grey)"),
         ("cat.png", (1, 10), np.float32, "takes 10 x 1"),
         ("cat.png", (10,), np.float32, "takes no image"),

@@ -139,6 +139,42 @@ def test_given_inputs_are_completed(pinnace: Any, files: Files) -> None:
     assert "float32[4, 4]" in answer.out
 
 
+def test_no_output_takes_the_place_of_what_is_read(pinnace: Any, files: Files, tmp_path: Path) -> None:
+    """By whatever name, before anything is read or computed."""
+    net, program, x = (tmp_path / name for name in ("net.pt2", "net.pnc", "x.npy"))
+    for copy, source in ((net, files.net), (program, files.program), (x, files.folder / "x.npy")):
+        copy.write_bytes(Path(source).read_bytes())
+    link = tmp_path / "link.pnc"
+    link.symlink_to(program)
+    before = [path.read_bytes() for path in (net, program, x)]
+    given = ["--input", f"x={x}"]
+    for command in (
+        ["run", program, "--output", program],
+        ["run", program, "--output", link],
+        ["run", program, *given, "--output", x],
+        ["compare", program, "--reference", net, "--html", program],
+        ["compare", program, "--reference", net, "--html", net],
+        ["compare", program, "--reference", net, *given, "--html", x],
+        ["convert", net, "-o", net],
+        ["convert", net, "-o", x, *given],
+        ["report-device", "--make-kit", program, "--model", program],
+    ):
+        answer = pinnace(*command)
+        assert answer.status == 2, command
+        assert "itself, which would be lost" in answer.err
+        assert [path.read_bytes() for path in (net, program, x)] == before
+
+
+def test_a_folder_that_may_not_be_written_to(
+    pinnace: Any, files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    access = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: Path(path) != tmp_path and access(path, mode))
+    answer = pinnace("convert", files.folder / "nowhere.pt2", "-o", tmp_path / "net.pnc")
+    assert answer.status == 2
+    assert "its folder may not be written to" in answer.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "part"),
     [
