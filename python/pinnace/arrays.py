@@ -14,8 +14,11 @@ if TYPE_CHECKING:
     import torch
 
 
-def as_array(value: Any) -> Any:
-    """An array that shares memory where it can: numpy as it is, DLPack without a copy, scalars and lists copied."""
+def as_array(value: Any, dtype: np.dtype[Any] | None = None) -> Any:
+    """An array that shares memory where it can: numpy as it is, DLPack without a copy, scalars and lists copied.
+
+    dtype  what Python's own numbers, which have no type, become where it holds them; None: what numpy makes of them.
+    """
     if isinstance(value, np.ndarray):
         return value
     if hasattr(value, "detach"):  # a torch tensor that takes part in autograd refuses DLPack
@@ -32,7 +35,29 @@ def as_array(value: Any) -> Any:
             return value.view(torch.int16 if name == "bfloat16" else torch.uint8).numpy().view(getattr(ml_dtypes, name))
     if hasattr(value, "__dlpack__"):
         return np.from_dlpack(value)
-    return np.asarray(value)
+    array = np.asarray(value)
+    if dtype is None or isinstance(value, np.generic) or not isinstance(value, bool | int | float | list | tuple):
+        return array
+    return _typed(array, dtype)
+
+
+_KINDS = "bif"  # each holds the numbers of those before it; bools are none
+
+
+def _typed(array: Array, dtype: np.dtype[Any]) -> Array:
+    """Python's numbers in an element type: whole ones in all of them, others in floats. As they are where the type is
+    of another kind, which is then refused. ValueError: one is too large for it."""
+    kind, wanted = array.dtype.kind, "f" if "float" in dtype.name else dtype.kind.replace("u", "i")
+    if array.dtype == dtype or wanted not in _KINDS or (array.size and kind not in _KINDS.replace("b", "")):
+        return array
+    if array.size and _KINDS.index(kind) > _KINDS.index(wanted):
+        return array
+    with np.errstate(over="ignore"):
+        made = array.astype(dtype)
+    lost = ~np.isfinite(made) & np.isfinite(array) if wanted == "f" else made != array
+    if lost.any():
+        raise ValueError(f"{array[lost].flat[0]} is too large for {dtype}")
+    return made
 
 
 def as_tensor(value: Any) -> torch.Tensor:
@@ -56,16 +81,16 @@ def as_tensor(value: Any) -> torch.Tensor:
         raise _core.InvalidArgument(f"an array of {name} cannot be a tensor: {error}") from error
 
 
-def input_array(name: str, value: Any) -> Any:
+def input_array(name: str, value: Any, dtype: np.dtype[Any] | None = None) -> Any:
     """as_array() of what a user gives. InvalidArgument, beginning with `name`: it is no array, as a ragged list is, or
-    has elements that are masked.
+    has elements that are masked, or numbers that `dtype` does not hold.
     """
     # A masked array, not by the name of its class: numpy imports numpy.ma when that is first named, under a lock that a
     # fork would leave held in the child.
     if isinstance(value, np.ndarray) and np.any(getattr(value, "mask", False)):
         raise _core.InvalidArgument(f"{name} has masked elements; .filled() gives an array with values in their places")
     try:
-        return as_array(value)
+        return as_array(value, dtype)
     except (ValueError, TypeError, BufferError, RuntimeError) as error:  # what numpy and other libraries raise
         raise _core.InvalidArgument(f"{name} is not an array: {error}") from error
 
@@ -89,7 +114,7 @@ def ordered_inputs(specs: Mapping[str, TensorSpec], inputs: Any) -> list[Any]:
         parts += [f"unknown {', '.join(map(repr, extra))}"] * bool(extra)
         takes = ", ".join(str(spec) for spec in specs.values()) or "no inputs"
         raise _core.InvalidArgument(f"inputs: {'; '.join(parts)}; the program takes {takes}")
-    return [input_array(f"input {name!r}", inputs[name]) for name in specs]
+    return [input_array(f"input {name!r}", inputs[name], spec.dtype) for name, spec in specs.items()]
 
 
 __all__ = ["as_array", "as_tensor", "input_array", "ordered_inputs", "to_numpy"]

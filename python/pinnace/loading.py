@@ -66,7 +66,7 @@ from pinnace.torchscript.script import (
     open_script,
     traced,
 )
-from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from
+from pinnace.types import Array, Dim, TensorSpec, custom_ops, specs_from, token, truth, word, words
 
 
 def load(
@@ -76,7 +76,7 @@ def load(
     *,
     example_kwargs: Mapping[str, Any] | None = None,
     symbols: Sequence[Dim] = (),
-    disabled_passes: Sequence[str] = (),
+    disabled_passes: str | Sequence[str] = (),
     check_passes: bool = False,
     model_name: str = "",
     random: str = "refuse",
@@ -133,11 +133,16 @@ def load(
         raise _core.InvalidArgument(f"symbols must be a list of Dim, is {symbols!r}")
     if example_kwargs is not None and not isinstance(example_kwargs, Mapping):
         raise _core.InvalidArgument(f"example_kwargs must be arguments by name, is {type(example_kwargs).__name__}")
+    if isinstance(dynamic_shapes, str):
+        raise _core.InvalidArgument(
+            f"dynamic_shapes must be a dict of dimensions by number, such as {{0: {dynamic_shapes!r}}}, or a dict of "
+            f"such by argument, is {dynamic_shapes!r}"
+        )
     options = {
-        "disabled_passes": list(disabled_passes),
-        "check_passes": check_passes,
+        "disabled_passes": words("disabled_passes", disabled_passes),
+        "check_passes": truth("check_passes", check_passes),
         "symbols": [(d.name, d.min, d.max, d.multiple_of) for d in symbols],
-        "model_name": model_name,
+        "model_name": word("model_name", model_name),
         "ops": custom_ops(),
     }
     if random not in ("refuse", "seeded"):
@@ -146,7 +151,7 @@ def load(
     kwargs = dict(example_kwargs or {})
     if stream is not None and preprocess is not None:
         raise _core.InvalidArgument("stream and preprocess: a picture does not come in chunks, give one of them")
-    with _core.CancelScope(cancel):
+    with _core.CancelScope(token(cancel)):
         if stream is not None:
             return _load_stream(source, example_inputs, dynamic_shapes, kwargs, options, draws, stream_axes(stream))
         model = _load(source, example_inputs, dynamic_shapes, kwargs, options, draws)

@@ -23,6 +23,8 @@ def set_log_level(level: str) -> None:
     `logging` gets them in order, during calls of pinnace and at their end. A handler must not call pinnace. Trace is
     number 5 there. What is said at which level: docs/logging.md. InvalidArgument: there is no such level.
     """
+    if not isinstance(level, str):
+        raise TypeError(f"the log level must be text, is {level!r:.200}")
     _core.set_log_level(level)
     _logger.setLevel(_NUMBERS[level])
 

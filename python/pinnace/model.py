@@ -22,11 +22,11 @@ from pinnace.quantize.build import quantized_program
 from pinnace.quantize.float16 import float16_program
 from pinnace.quantize.options import DynamicInt8, Float16, Int8, WeightOnly
 from pinnace.quantize.stored_weights import stored_weights_program
-from pinnace.shape_trials import ShapeTrial, shape_trial
+from pinnace.shape_trials import ShapeTrial, shape_trial, sizes_of
 from pinnace.sources.base import Source
 from pinnace.sources.opened import source_of
 from pinnace.sources.preprocessed import PreprocessedSource, Stage, behind, model_inputs
-from pinnace.types import Array, TensorSpec, signature, specs_from
+from pinnace.types import Array, TensorSpec, signature, specs_from, texts_by_name, token, whole, words
 from pinnace.verify.streams import verify_stream
 from pinnace.verify.verification import verify_program
 
@@ -125,6 +125,8 @@ class Model:
 
     def __repr__(self) -> str:
         """Name, number of nodes, inputs and outputs."""
+        if not hasattr(self, "_core"):  # while its making fails, a debugger may ask
+            return f"<pinnace.{type(self).__name__}, not made>"
         nodes = len(self._core.nodes)
         return f"<pinnace.Model {printable(self._name)}: {nodes} nodes, {signature(self.inputs, self.outputs)}>"
 
@@ -163,7 +165,7 @@ class Model:
 
     def text(self, max_constant_bytes: int = 64) -> str:
         """The graph's text form; constants longer than `max_constant_bytes` appear as a hash."""
-        return self._core.text(max_constant_bytes)
+        return self._core.text(whole("max_constant_bytes", max_constant_bytes, 0, (1 << 63) - 1))
 
     def try_shapes(
         self,
@@ -181,7 +183,7 @@ class Model:
         InvalidArgument: another number of inputs, another rank, a negative size, or one that differs from a fixed one;
         contents that the input cannot have.
         """
-        return shape_trial(self._core.try_shapes(shapes, details, contents))
+        return shape_trial(self._core.try_shapes(sizes_of(shapes), details, contents))
 
     def preprocessed(self, preprocess: Preprocessing | Mapping[str, Preprocessing]) -> Model:
         """The model that makes its input of a picture, as preprocess() describes it, by nodes of its graph. build()
@@ -241,7 +243,7 @@ class Model:
 
         InvalidArgument: unknown target.
         """
-        targets = [targets] if isinstance(targets, str) else list(targets)
+        targets = words("targets", targets)
         return CheckReport([CheckNode(**row) for row in self._core.check(targets)])
 
     def build(
@@ -294,11 +296,11 @@ class Model:
         """
         self._check_quantize(quantize)
         _check_examples(examples)
-        targets = [targets] if isinstance(targets, str) else list(targets)
-        facts = {"source": self._name, **(metadata or {})}
+        targets = words("targets", targets)
+        facts = {"source": self._name, **texts_by_name("metadata", metadata or {})}
         bounds = tolerance_bounds(tolerance)
         core, renamed = self._named_core(input_names, output_names)
-        with _core.CancelScope(cancel):
+        with _core.CancelScope(token(cancel)):
             if not verify:
                 facts["verified"] = "no: verify=False"
                 if quantize is not None:

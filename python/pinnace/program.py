@@ -11,9 +11,9 @@ from typing import Any, SupportsIndex
 from pinnace import _core
 from pinnace.progress import phase
 from pinnace.quantization import QuantizationReport, quantization_of
-from pinnace.shape_trials import ShapeTrial, shape_trial
+from pinnace.shape_trials import ShapeTrial, shape_trial, sizes_of
 from pinnace.streams import Stream, StreamedOutput, streamed_inputs, streamed_outputs
-from pinnace.types import TensorSpec, custom_ops, signature, specs_from
+from pinnace.types import TensorSpec, custom_ops, signature, specs_from, texts_by_name, truth, whole
 
 
 @dataclass(frozen=True)
@@ -149,6 +149,8 @@ class Program:
 
     def __repr__(self) -> str:
         """Number of nodes, inputs and outputs."""
+        if not hasattr(self, "_core"):  # while its making fails, a debugger may ask
+            return "<pinnace.Program, not made>"
         return f"<pinnace.Program: {len(self._core.nodes)} nodes, {signature(self.inputs, self.outputs)}>"
 
     def _repr_html_(self) -> str:
@@ -184,9 +186,11 @@ class Program:
         return cls(_core.Program.open(fspath(path), verify_hashes, on_use))
 
     @classmethod
-    def from_bytes(cls, data: bytes, *, verify_hashes: bool = True) -> Program:
+    def from_bytes(cls, data: bytes | bytearray | memoryview, *, verify_hashes: bool = True) -> Program:
         """As open, from the bytes of a file, `data`, which are copied. verify_hashes and errors are those of open."""
-        return cls(_core.Program.from_bytes(data, verify_hashes))
+        if not isinstance(data, bytes | bytearray | memoryview):
+            raise TypeError(f"from_bytes needs the bytes of a .pnc file, was given {type(data).__name__}")
+        return cls(_core.Program.from_bytes(bytes(data), truth("verify_hashes", verify_hashes)))
 
     def save(self, path: str | PathLike[str]) -> None:
         """Writes the file `path` atomically: whatever fails, a file that was there stays whole. FileError."""
@@ -251,7 +255,7 @@ class Program:
 
     def with_metadata(self, entries: Mapping[str, str]) -> Program:
         """The same program with these facts more, or changed. entries: text by name. OutOfMemory."""
-        return Program(self._core.with_metadata(entries), self._report)
+        return Program(self._core.with_metadata(texts_by_name("entries", entries)), self._report)
 
     def without_payloads(self) -> Program:
         """The same program without them: smaller, slower to prepare, the same results. OutOfMemory."""
@@ -259,7 +263,7 @@ class Program:
 
     def text(self, max_constant_bytes: int = 64) -> str:
         """The graph's text form; constants longer than `max_constant_bytes` appear as a hash."""
-        return self._core.text(max_constant_bytes)
+        return self._core.text(whole("max_constant_bytes", max_constant_bytes, 0, (1 << 63) - 1))
 
     def try_shapes(
         self,
@@ -277,7 +281,7 @@ class Program:
         InvalidArgument: another number of inputs, another rank, a negative size, or one that differs from a fixed one;
         contents that the input cannot have.
         """
-        return shape_trial(self._core.try_shapes(shapes, details, custom_ops(), contents))
+        return shape_trial(self._core.try_shapes(sizes_of(shapes), details, custom_ops(), contents))
 
 
 def program_from_pickle(data: bytes | bytearray | memoryview) -> Program:

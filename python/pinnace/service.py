@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import index
 from os import PathLike, fspath
+from typing import Any, SupportsFloat
 
 from pinnace import _core
 
-__all__ = ["Service", "core_service"]
+__all__ = ["PREFERENCES", "PRIORITIES", "Service", "core_service"]
+
+# The words of C++'s Service.
+PREFERENCES = ("low_power", "fast_single_answer", "sustained_speed")
+PRIORITIES = ("low", "medium", "high")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,9 +37,9 @@ class Service:
     processors    the processors, by the system's numbers, that runs stay on, the calling thread's part included; with
                   threads=0 a run uses as many threads. Linux alone.
 
-    Session() raises InvalidArgument for a word that is not listed here, a time that is not above 0, and a processor
-    that the calling thread may not use; Unsupported for a device that is not there and for processors elsewhere than
-    on Linux.
+    InvalidArgument: a word that is not listed here, or a time that is not above 0. TypeError: a member of another type.
+    Session() raises InvalidArgument for a processor that the calling thread may not use; Unsupported for a device that
+    is not there and for processors elsewhere than on Linux.
     """
 
     preference: str = ""
@@ -43,6 +49,28 @@ class Service:
     cache_folder: str | PathLike[str] = ""
     device: str = ""
     processors: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        """Refuses what is none of these, before a session is made."""
+        for name, words in (("preference", PREFERENCES), ("priority", PRIORITIES), ("device", ())):
+            value = getattr(self, name)
+            if not isinstance(value, str):
+                raise TypeError(f"{name} must be text, is {value!r}")
+            if words and value and value not in words:
+                raise _core.InvalidArgument(f"{name} is {value!r}, must be one of {', '.join(words)}")
+        for name in ("deadline", "loop_timeout"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, SupportsFloat)):
+                raise TypeError(f"{name} must be a number of seconds, or None, is {value!r}")
+        given: Any = self.processors
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise TypeError(f"processors must be a list of numbers, is {given!r}")
+        try:
+            numbers = tuple(index(number) for number in given)
+        except TypeError:
+            raise TypeError(f"processors must be whole numbers, are {given!r}") from None
+        object.__setattr__(self, "processors", numbers)
+        core_service(self)
 
 
 def core_service(service: Service | None) -> _core.Service:

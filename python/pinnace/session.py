@@ -19,10 +19,23 @@ from pinnace.files import one_line, place_text, printable, write_text
 from pinnace.program import Program, core_of
 from pinnace.service import Service, core_service
 from pinnace.streams import StreamedOutput
-from pinnace.types import Array, TensorSpec, custom_ops, signature, specs_from
+from pinnace.types import (
+    Array,
+    TensorSpec,
+    custom_ops,
+    seconds,
+    signature,
+    specs_from,
+    token,
+    truth,
+    whole,
+    word,
+)
 
 if TYPE_CHECKING:
     import asyncio
+
+_MOST = (1 << 31) - 1  # of threads and plans
 
 
 @dataclass(frozen=True)
@@ -35,7 +48,8 @@ class Placement:
     path          the control flow that encloses it, such as "loop1.body"; empty at the top level.
     backend       "cpu", "vulkan", …; "runtime" for control flow that the host runs, and for nodes inside of it that no
                   run has placed yet, since only a run decides their sizes; "none" for what is computed ahead.
-    kernel        what runs it there: "conv_f32_avx2", "reference"; "placed when sizes are known" for the latter.
+    kernel        what runs it there: "conv_f32_avx2", "reference"; "placed when sizes are known" for the latter, and
+                  "chosen when sizes are known" where data decide sizes, until a run has chosen.
     why           one reason per target that was passed over.
     bytes_copied  bytes of its inputs that come from another back end.
     notice        what else there is to know: that no kernel takes the node and reference code runs it, why packed
@@ -305,23 +319,26 @@ class Session:
             program = Program.open(program, on_use=True)
         self.program = program
         self.target = target if isinstance(target, str) else ",".join(_words("target", target))
-        self.threads, self.fallback, self.plan_cache = threads, fallback, plan_cache
-        self._precision, self._keep = precision, _words("keep", keep)
-        self._require_payload, self._pack_cache, self._service = require_payload, pack_cache, service
-        self._shape_invariant = shape_invariant
+        self.threads = whole("threads", threads, 0, _MOST)
+        self.plan_cache = whole("plan_cache", plan_cache, 1, _MOST)
+        self.fallback = truth("fallback", fallback)
+        self._precision, self._keep = word("precision", precision), _words("keep", keep)
+        self._require_payload = truth("require_payload", require_payload)
+        self._pack_cache, self._service = truth("pack_cache", pack_cache), service
+        self._shape_invariant = truth("shape_invariant", shape_invariant)
         self._core = _core.Session(
             core_of(program),
             self.target,
-            threads,
-            precision,
-            fallback,
+            self.threads,
+            self._precision,
+            self.fallback,
             list(self._keep),
-            plan_cache,
+            self.plan_cache,
             custom_ops(),
-            require_payload,
-            pack_cache,
+            self._require_payload,
+            self._pack_cache,
             core_service(service),
-            shape_invariant,
+            self._shape_invariant,
         )
         self.precision: str = self._core.precision
         self._inputs = specs_from(self._core.inputs, self._core.symbols)
@@ -330,6 +347,8 @@ class Session:
 
     def __repr__(self) -> str:
         """Where how many nodes run, in which precision, inputs and outputs."""
+        if "_outputs" not in self.__dict__:  # while its making fails, a debugger may ask
+            return "<pinnace.Session, not made>"
         counts = Counter(row["backend"] for row in self._core.placement)
         where = ", ".join(f"{count} on {backend}" for backend, count in counts.most_common())
         return f"<pinnace.Session: nodes {where}; {self.precision}; {signature(self._inputs, self._outputs)}>"
@@ -364,7 +383,8 @@ class Session:
     def run(
         self, inputs: Mapping[str, Any], *, timeout: float | None = None, cancel: _core.CancelToken | None = None
     ) -> dict[str, Array]:
-        """Runs once. inputs: name -> array (numpy, DLPack such as a torch tensor, or what numpy takes).
+        """Runs once. inputs: name -> array (numpy, DLPack such as a torch tensor, or what numpy takes). Numbers of
+        Python's own and lists of them become the input's type.
 
         timeout  seconds from the call on, after which the run ends; above 0, else InvalidArgument. None: no limit.
         cancel   a CancelToken that ends the run when another thread cancels it.
@@ -375,7 +395,8 @@ class Session:
         whose handler raises. States are then unchanged, unless the signal came when the run had ended already, and
         the session can run again.
         """
-        return dict(zip(self._output_names, self._core.run(self._bind(inputs), timeout, cancel), strict=True))
+        made = self._core.run(self._bind(inputs), seconds("timeout", timeout), token(cancel))
+        return dict(zip(self._output_names, made, strict=True))
 
     def run_async(
         self, inputs: Mapping[str, Any], *, timeout: float | None = None, cancel: _core.CancelToken | None = None
@@ -385,13 +406,14 @@ class Session:
         `inputs`, `timeout` (counted from this call) and `cancel` are as for run(); result() then raises Cancelled.
         InvalidArgument as from run(). The session is busy until the run is done.
         """
-        return Future(_core.PendingRun(self._core, self._bind(inputs), timeout, cancel), self._output_names)
+        limit = seconds("timeout", timeout)
+        return Future(_core.PendingRun(self._core, self._bind(inputs), limit, token(cancel)), self._output_names)
 
     def profile(
         self, inputs: Mapping[str, Any], *, timeout: float | None = None, cancel: _core.CancelToken | None = None
     ) -> Profile:
         """Runs once, as run() does, and records what each node took. inputs, timeout, cancel and errors: see run()."""
-        outputs, rows = self._core.profile(self._bind(inputs), timeout, cancel)
+        outputs, rows = self._core.profile(self._bind(inputs), seconds("timeout", timeout), token(cancel))
         return Profile([Event(**row) for row in rows], dict(zip(self._output_names, outputs, strict=True)))
 
     def kept_values(self, inputs: Mapping[str, Any]) -> dict[str, Array]:
@@ -414,7 +436,7 @@ class Session:
     @property
     def state(self) -> State:
         """What the session keeps between runs, by name: readable and writable."""
-        return State(self._core, [spec["name"] for spec in core_of(self.program).states])
+        return State(self._core, {spec["name"]: spec["dtype"] for spec in core_of(self.program).states})
 
     def reset_state(self) -> None:
         """Puts every state back to its initial value."""
@@ -442,7 +464,8 @@ class Session:
             raise _core.InvalidArgument(f"finish() ends the streams {both}: run() takes what is left of them")
         others = {name: spec for name, spec in self._inputs.items() if name not in streams}
         given = dict(zip(others, ordered_inputs(others, inputs or {}), strict=True))
-        arrays, rest = self._core.finish([given.get(name) for name in self._inputs], timeout, cancel)
+        ordered = [given.get(name) for name in self._inputs]
+        arrays, rest = self._core.finish(ordered, seconds("timeout", timeout), token(cancel))
         if arrays is None:
             return self._nothing(outputs)
         return {
@@ -546,10 +569,11 @@ class State(Mapping[str, Array]):
     A Mapping, so that dict(session.state) copies all of it. One thread at a time uses it, as it does the session.
     """
 
-    def __init__(self, core: _core.Session, names: list[str]) -> None:
-        """Made by Session.state. core: the extension's session; names: of its states, in order."""
+    def __init__(self, core: _core.Session, types: Mapping[str, np.dtype[Any]]) -> None:
+        """Made by Session.state. core: the extension's session; types: of its states by name, in order."""
         self._core = core
-        self._names = names
+        self._types = dict(types)
+        self._names = list(types)
 
     def __repr__(self) -> str:
         """The names."""
@@ -583,7 +607,8 @@ class State(Mapping[str, Array]):
 
     def __setitem__(self, name: str, value: Any) -> None:
         """Copies an array of exactly the state's type in. InvalidArgument: it is none, or there is no such state."""
-        self._core.set_state(self._index(name), input_array(f"state {name!r}", value))
+        place = self._index(name)
+        self._core.set_state(place, input_array(f"state {name!r}", value, self._types[name]))
 
     def _index(self, name: str) -> int:
         if name not in self._names:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
+
+from pinnace.types import whole
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,15 @@ class ShapeRules(Protocol):
         """One list of sizes per input, in order; `contents`: (place of an input, its integers), where known."""
 
 
+def sizes_of(shapes: Any) -> list[list[int]]:
+    """What a caller gave as shapes. TypeError: it is no list of sizes for each input."""
+    listed = [shapes] if isinstance(shapes, str | bytes | Mapping) or not isinstance(shapes, Iterable) else list(shapes)
+    for sizes in listed:
+        if isinstance(sizes, str | bytes | Mapping) or not isinstance(sizes, Iterable):
+            raise TypeError(f"shapes must be a list of sizes for each input, in order; is {shapes!r:.200}")
+    return [[whole("a size", size, -(1 << 63), (1 << 63) - 1) for size in sizes] for sizes in listed]
+
+
 def shape_trial(row: Mapping[str, Any]) -> ShapeTrial:
     """From what the extension's try_shapes() gives."""
     nodes = [TrialNode(*node) for node in row["nodes"]]
@@ -81,4 +92,4 @@ def shape_trial(row: Mapping[str, Any]) -> ShapeTrial:
     return ShapeTrial(row["fits"], row["inferred"], row["failure"], nodes, values)
 
 
-__all__ = ["ShapeRules", "ShapeTrial", "TrialNode", "TrialValue", "shape_trial"]
+__all__ = ["ShapeRules", "ShapeTrial", "TrialNode", "TrialValue", "shape_trial", "sizes_of"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import operator
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +17,77 @@ from pinnace.files import printable
 
 Array = npt.NDArray[Any]
 Shape = tuple["int | Dim | None", ...]
+
+
+# ---- types of arguments: TypeError names the argument and the value -------------------------------------------------
+
+
+def whole(name: str, value: Any, least: int | None = None, most: int | None = None) -> int:
+    """A whole number. InvalidArgument: it is below `least` or above `most`."""
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} must be a whole number, is {value!r:.200}")
+    number = operator.index(value)
+    if least is not None and number < least:
+        raise _core.InvalidArgument(f"{name} is {number}, must be {least} or more")
+    if most is not None and number > most:
+        raise _core.InvalidArgument(f"{name} is {number}, must be at most {most}")
+    return number
+
+
+def truth(name: str, value: Any) -> bool:
+    """True or False."""
+    if not isinstance(value, bool | np.bool_ | int):
+        raise TypeError(f"{name} must be True or False, is {value!r:.200}")
+    return bool(value)
+
+
+def word(name: str, value: Any) -> str:
+    """A text."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be text, is {value!r:.200}")
+    return value
+
+
+def words(name: str, value: Any) -> list[str]:
+    """One text, or several."""
+    if isinstance(value, str):
+        return [value]
+    listed = list(value) if isinstance(value, Iterable) and not isinstance(value, bytes) else None
+    if listed is None or not all(isinstance(one, str) for one in listed):
+        raise TypeError(f"{name} must be a name or a list of names, is {value!r:.200}")
+    return listed
+
+
+def texts_by_name(name: str, value: Any) -> dict[str, str]:
+    """A dict of texts."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"{name} must be a dict of texts by name, is {value!r:.200}")
+    for key, text in value.items():
+        if not isinstance(key, str) or not isinstance(text, str):
+            raise TypeError(f"{name} must be a dict of texts by name, has {key!r:.100}: {text!r:.100}")
+    return dict(value)
+
+
+def seconds(name: str, value: Any) -> float | None:
+    """A number of seconds, which is not looked at; None stays."""
+    if value is None:
+        return None
+    if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsFloat):
+        raise TypeError(f"{name} must be a number of seconds, or None, is {value!r:.200}")
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf
+
+
+def token(value: Any) -> _core.CancelToken | None:
+    """A CancelToken, or None."""
+    if value is not None and not isinstance(value, _core.CancelToken):
+        raise TypeError(f"cancel must be a CancelToken, or None, is {value!r:.200}")
+    return value
+
+
+# ---- shapes ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -37,6 +109,10 @@ class Dim:
 
     def __post_init__(self) -> None:
         """Refuses ranges that no size satisfies: InvalidArgument."""
+        word("the name of a Dim", self.name)
+        for field in ("min", "max", "multiple_of"):
+            if field != "max" or self.max is not None:
+                object.__setattr__(self, field, whole(f"Dim {self.name!r}: {field}", getattr(self, field)))
         k = self.multiple_of
         if self.min < 0 or k < 1 or (self.max is not None and self.max // k * k < self.min):
             raise _core.InvalidArgument(
@@ -143,6 +219,10 @@ def custom_op(name: str, shape: ShapeFunction, reference: ReferenceFunction, *, 
         raise TypeError(f"the name of a custom operator must be text, is {type(name).__name__}")
     if not name or not name.isprintable() or " " in name:
         raise _core.InvalidArgument(f"the name of a custom operator must be printable text without spaces, is {name!r}")
+    for role, function in (("shape", shape), ("reference", reference)):
+        if not callable(function):
+            raise TypeError(f"custom operator {name!r}: {role} must be a function, is {function!r:.200}")
+    outputs = whole(f"custom operator {name!r}: outputs", outputs, most=1 << 16)
     if outputs < 1:
         raise _core.InvalidArgument(f"custom operator {name!r} has {outputs} outputs, needs 1 or more")
     if name in _custom_ops:

@@ -16,7 +16,7 @@ from pinnace.html.report import comparison_page
 from pinnace.program import NodeInfo, Program
 from pinnace.progress import phase
 from pinnace.sources.opened import source_of
-from pinnace.types import json_text
+from pinnace.types import json_text, token, words
 from pinnace.verify.circumstances import call_text, circumstances
 from pinnace.verify.compared_parts import InputRefused, Part, compared_part
 from pinnace.verify.comparison_rows import ComparisonRow, NodeCount
@@ -225,10 +225,12 @@ def compare(
     """
     check_client(client)
     cluster = None if client is None else Cluster(client)
-    with _core.CancelScope(cancel):
+    with _core.CancelScope(token(cancel)):
         bounds = tolerance_bounds(tolerance)
         opened = program if isinstance(program, Program) else None
         columns = _columns(targets, precision)
+        if not columns:
+            raise _core.InvalidArgument("compare needs at least one target and one precision")
         if cluster is None:
             feeds = _feeds(inputs)
             opened = opened or Program.open(program)  # type: ignore[arg-type]
@@ -253,11 +255,8 @@ def _check_streams(program: Program, reference: Any) -> None:
 
 def _columns(targets: str | Sequence[str], precision: str | Sequence[str]) -> dict[str, tuple[str, str]]:
     """(target, precision) by the name of the column."""
-    return {t if p == "fp32" else f"{t} {p}": (t, p) for t in _listed(targets) for p in _listed(precision)}
-
-
-def _listed(names: str | Sequence[str]) -> list[str]:
-    return [names] if isinstance(names, str) else list(names)
+    modes = words("precision", precision)
+    return {t if p == "fp32" else f"{t} {p}": (t, p) for t in words("targets", targets) for p in modes}
 
 
 def _feeds(inputs: Any) -> list[Mapping[str, Any]]:
@@ -307,7 +306,7 @@ def _comparison(
     rows = [r for (_, out), r in part.rows.items() if not out] + [r for (_, out), r in part.rows.items() if out]
     flow = Dataflow(program)
     graph = ComparedGraph(flow.nodes, list(program.inputs), {name: flow.value_of(name) for name in program.outputs})
-    wanted, modes = _listed(targets), _listed(precision)
+    wanted, modes = words("targets", targets), words("precision", precision)
     call = call_text(given, reference, part.feeds, part.count, wanted, modes, tolerance, client)
     about = circumstances(call, program, [columns[column][0] for column in there])
     if tolerance:

@@ -182,6 +182,8 @@ def test_dimensions_of_no_argument(example: Any) -> None:
 
 def test_arguments_that_are_not_named_keep_their_sizes() -> None:
     assert sizes(pn.load(Sum(), (X, X), {"y": {0: "n"}})) == ["x: float32[2,3]", "y: float32[n,3]"]
+    with pytest.raises(pn.InvalidArgument, match=r"^dynamic_shapes must be a dict .*, such as \{0: 'n'\}, or "):
+        pn.load(nn.ReLU(), torch.ones(2, 3), "n")
     with pytest.raises(pn.InvalidArgument, match=r"^dynamic_shapes: the call has no argument 'z'; it has 'x', 'y'$"):
         pn.load(Sum(), (X, X), {"x": {0: "n"}, "z": {0: "n"}})
 

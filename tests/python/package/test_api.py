@@ -341,3 +341,18 @@ def test_custom_operator() -> None:
     np.testing.assert_array_equal(y, np.full(3, 2.5))
     with pytest.raises(pn.InvalidArgument, match="registered already"):
         pn.custom_op("testing.scale", lambda i, a: [], lambda i, a: [])
+
+
+def test_what_could_not_be_made_has_a_text(program: pn.Program, module: nn.Module, x: torch.Tensor) -> None:
+    """Debuggers and test runners ask for it, of the frames of an error."""
+    net = nn.Sequential(nn.AdaptiveAvgPool1d(1))
+    makers: list[tuple[str, Any]] = [
+        ("<pinnace.Session, not made>", lambda: pn.Session(program, target="gpu")),
+        ("<pinnace.Program, not made>", lambda: pn.Program("net.pnc")),  # type: ignore[arg-type]
+        ("<pinnace.StreamModel, not made>", lambda: pn.load(net, torch.ones(1, 2, 8), stream={"input": 2})),
+    ]
+    for text, make in makers:
+        with pytest.raises(pn.Error) as refusal:
+            make()
+        frames = [entry.frame.f_locals for entry in refusal.traceback]
+        assert text in [repr(values["self"]) for values in frames if "self" in values]

@@ -7,11 +7,15 @@ import pickle
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pinnace as pn
 import pytest
 import torch
+from pinnace import _core
+from pinnace.program import core_of
+from pinnace.service import PREFERENCES, PRIORITIES
 from torch import nn
 
 # Runs net.pnc on nnapi with a service of argv[1], the arguments as text.
@@ -117,3 +121,41 @@ def test_wrong_members_are_named(wrong: dict[str, object], words: str, folder: P
         words = "processor 0 is not one of those"
     with pytest.raises(pn.InvalidArgument, match=words.replace("[", r"\[")):
         pn.Session(folder / "net.pnc", target="cpu", service=pn.Service(**wrong))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind", "words"),
+    [
+        ({"preference": "fast"}, pn.InvalidArgument, "preference is 'fast', must be one of low_power, fast_single"),
+        ({"priority": "LOW"}, pn.InvalidArgument, "priority is 'LOW', must be one of low, medium, high"),
+        ({"deadline": 0}, pn.InvalidArgument, "deadline is 0.0, must be a number of seconds above 0"),
+        ({"loop_timeout": float("nan")}, pn.InvalidArgument, "loop_timeout is nan"),
+        ({"priority": 3}, TypeError, "priority must be text, is 3"),
+        ({"device": None}, TypeError, "device must be text, is None"),
+        ({"deadline": "1"}, TypeError, "deadline must be a number of seconds, or None, is '1'"),
+        ({"processors": "01"}, TypeError, "processors must be a list of numbers, is '01'"),
+        ({"processors": 1}, TypeError, "processors must be a list of numbers, is 1"),
+        ({"processors": [0.5]}, TypeError, "processors must be whole numbers"),
+        ({"cache_folder": 3}, TypeError, "PathLike"),
+    ],
+)
+def test_a_service_of_wrong_members_is_not_made(wrong: dict[str, Any], kind: type[Exception], words: str) -> None:
+    with pytest.raises(kind, match=words):
+        pn.Service(**wrong)
+
+
+def test_services_are_values() -> None:
+    assert pn.Service(processors=[0, 1]) == pn.Service(processors=np.array([0, 1]))  # type: ignore[arg-type]
+    assert len({pn.Service(processors=[0]), pn.Service(processors=(0,)), pn.Service(priority="low")}) == 2
+
+
+def test_the_words_are_those_of_the_extension(folder: Path) -> None:
+    for preference in PREFERENCES:
+        pn.Session(folder / "net.pnc", target="cpu", service=pn.Service(preference=preference))
+    for priority in PRIORITIES:
+        pn.Session(folder / "net.pnc", target="cpu", service=pn.Service(priority=priority))
+    program = core_of(pn.Program.open(folder / "net.pnc"))
+    for name, words in (("preference", PREFERENCES), ("priority", PRIORITIES)):
+        other: dict[str, Any] = {name: "other"}
+        with pytest.raises(pn.InvalidArgument, match=f"must be one of {', '.join(words)}$"):
+            _core.Session(program, "cpu", service=_core.Service(**other))
