@@ -20,7 +20,7 @@ packages=(
   mesa-vulkan-drivers libvulkan-dev vulkan-validationlayers glslc spirv-tools libspirv-cross-c-shared-dev
   clang-19 libclang-rt-19-dev gobjc++
   clang-format-19 clang-tidy-19
-  openjdk-17-jdk-headless junit4 gcc-aarch64-linux-gnu
+  openjdk-17-jdk-headless junit4 gcc-aarch64-linux-gnu libc6-dev-arm64-cross
   espeak-ng
   chromium
 )
