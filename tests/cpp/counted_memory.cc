@@ -10,7 +10,7 @@
 namespace pinnace::testing {
 namespace {
 std::atomic<bool> counting{false};
-std::atomic<size_t> allocations_made{0}, largest_block{0}, overdrawn_block{0}, limit{0};
+std::atomic<size_t> allocations_made{0}, largest_block{0}, overdrawn_block{0}, refused_block{0}, limit{0};
 
 // Sanitized, nothing is counted.
 [[maybe_unused]] void raise_to(std::atomic<size_t>& most, size_t bytes) {
@@ -21,7 +21,7 @@ std::atomic<size_t> allocations_made{0}, largest_block{0}, overdrawn_block{0}, l
 }  // namespace
 
 MemoryWatch::MemoryWatch(size_t limit_bytes) {
-  allocations_made = largest_block = overdrawn_block = 0;
+  allocations_made = largest_block = overdrawn_block = refused_block = 0;
   limit = limit_bytes;
   counting = true;
 }
@@ -37,6 +37,9 @@ size_t MemoryWatch::largest() const {
 size_t MemoryWatch::overdrawn() const {
   return overdrawn_block;
 }
+size_t MemoryWatch::refused() const {
+  return refused_block;
+}
 
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 }  // namespace pinnace::testing
@@ -46,7 +49,10 @@ static void* counted(size_t bytes, size_t alignment, bool may_fail, const void* 
   bool given = !allocation_fails(caller);
   if (given && counting.load(std::memory_order_relaxed)) {
     ++allocations_made;
-    if (bytes > limit && may_fail) return nullptr;
+    if (bytes > limit && may_fail) {
+      raise_to(refused_block, bytes);
+      return nullptr;
+    }
     raise_to(largest_block, bytes);
     if (bytes > limit) raise_to(overdrawn_block, bytes);
   }

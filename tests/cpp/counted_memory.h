@@ -25,6 +25,7 @@ class MemoryWatch {
   size_t allocations() const;
   size_t largest() const;
   size_t overdrawn() const;  ///< the largest block beyond the limit that was given after all; 0: none
+  size_t refused() const;    ///< the largest that was not given; 0: none
 };
 
 }  // namespace pinnace::testing
