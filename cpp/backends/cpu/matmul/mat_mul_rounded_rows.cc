@@ -37,11 +37,14 @@ bool takes(const KernelNode& node) {
   return weights && node.input(0).elements() > 0 && weights->integers.view.elements() > 0;
 }
 
+/// RoundedRowsLoops::scale reads whole registers: behind a last panel of 8 columns half of one.
+constexpr int64_t kReadBehind = 32;
+
 /// Panels of integers, with the columns' scales in place of multipliers; sums of the columns; the bias.
 template <const I8Isa& isa>
 int64_t packed_bytes(const KernelNode& node) {
   const Sizes s(node);
-  return panel_bytes(padded_columns(*isa.gemm, s.N), s.quads()) + 8 * padded_columns(*isa.gemm, s.N);
+  return panel_bytes(padded_columns(*isa.gemm, s.N), s.quads()) + 8 * padded_columns(*isa.gemm, s.N) + kReadBehind;
 }
 
 template <const I8Isa& isa>
@@ -64,7 +67,7 @@ Status pack(const KernelNode& node, std::byte* packed) {
   }
   std::copy(column_sums.begin(), column_sums.end(), reinterpret_cast<int32_t*>(packed));
   auto* bias = reinterpret_cast<float*>(packed) + padded_columns(*isa.gemm, s.N);
-  std::fill_n(bias, padded_columns(*isa.gemm, s.N), 0.0f);
+  std::fill_n(bias, padded_columns(*isa.gemm, s.N) + kReadBehind / int64_t{sizeof(float)}, 0.0f);
   if (node.has_input(2)) std::copy_n(static_cast<const float*>(node.input_data(2)), s.N, bias);
   return {};
 }

@@ -8,7 +8,7 @@
 namespace pinnace::cpu {
 
 /// y[m, n] = (sums[m, n] - zeros[m] * column_sums[n]) * columns[n] * rows[m] + bias[n], between low and high: integers
-/// modulo 2^32, floats rounded after each step.
+/// modulo 2^32, floats rounded after each step. What stands for columns, and a row of sums, is read in whole registers.
 struct ScaledSums {
   const int32_t* sums;
   ptrdiff_t sums_row;
