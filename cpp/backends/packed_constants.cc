@@ -19,15 +19,15 @@ Result<const std::byte*> PackedConstants::get(const std::string& target, const s
                                               const std::function<Result<Buffer>()>& make) {
   const WorkLock lock(mutex_, kWork);
   PINNACE_TRY(lock.status());
-  if (const Held* held = find(target, key, bytes)) {
-    if (held->stored) PINNACE_TRY(held->stored->check());
-    if (valid(held->bytes.data())) return held->bytes.data();
+  if (const auto found = find(target, key, bytes)) {
+    if (found->stored) PINNACE_TRY(found->stored->check());
+    if (valid(found->bytes.data())) return found->bytes.data();
   }
   PINNACE_ASSIGN(Buffer made, make());
   assert(made.size() >= bytes);
   buffers_.push_back(std::move(made));
   add_made_bytes(buffers_.back().size());
-  entries_.insert_or_assign({target, key}, Held{{buffers_.back().data(), bytes}, nullptr});
+  entries_.insert_or_assign({target, key}, Held{{buffers_.back().data(), bytes}, nullptr, false, {}});
   return buffers_.back().data();
 }
 
@@ -44,13 +44,14 @@ Result<std::vector<PackedConstants::Packed>> PackedConstants::get_all(
     for (const Status& status : done) PINNACE_TRY(status);
     return {};
   };
+  std::erase_if(entries_, [](const auto& entry) { return entry.second.of_sizes && entry.second.table.expired(); });
   std::vector<size_t> stored, missing, offsets;
   std::vector<const StoredBytes*> sources(requests.size());
   for (size_t i = 0; i < requests.size(); ++i) {
-    const Held* held = find(requests[i].target, requests[i].key, requests[i].bytes);
-    if (!held) continue;
-    sources[i] = held->stored.get();
-    all[i] = {held->bytes.data(), sources[i] != nullptr};
+    auto found = find(requests[i].target, requests[i].key, requests[i].bytes);
+    if (!found) continue;
+    sources[i] = found->stored.get();
+    all[i] = {found->bytes.data(), sources[i] != nullptr, std::move(found->owner)};
     if (sources[i]) stored.push_back(i);
   }
   if (!stored.empty()) {  // payloads of one target follow each other
@@ -65,29 +66,47 @@ Result<std::vector<PackedConstants::Packed>> PackedConstants::get_all(
     done[i] = sources[i]->check();
     if (done[i].ok() && !valid(i, all[i].data)) all[i].data = nullptr;
   }));
-  size_t total = 0;
+  size_t totals[2] = {};  // of what stays, and of what is made for these sizes
   for (size_t i = 0; i < requests.size(); ++i) {
     if (all[i].data) continue;
+    size_t& total = totals[requests[i].of_sizes];
     missing.push_back(i);
     offsets.push_back(total);
     total += aligned_size(requests[i].bytes);
   }
   if (missing.empty()) return all;
-  PINNACE_ASSIGN(Buffer made, Buffer::allocate(total, "packed weights"));
+  Buffer made[2];
+  for (int of_sizes = 0; of_sizes < 2; ++of_sizes) {
+    if (totals[of_sizes] == 0) continue;
+    PINNACE_ASSIGN(made[of_sizes], Buffer::allocate(totals[of_sizes], "packed weights"));
+  }
   PINNACE_TRY(for_each(missing, [&](size_t m, size_t i) {
-    all[i] = {made.data() + offsets[m], false};
-    done[i] = fill(i, made.data() + offsets[m]);
+    all[i] = {made[requests[i].of_sizes].data() + offsets[m], false, nullptr};
+    done[i] = fill(i, made[requests[i].of_sizes].data() + offsets[m]);
   }));
-  buffers_.push_back(std::move(made));  // before anything refers to it
-  add_made_bytes(buffers_.back().size());
+  // Memory has its owner before anything refers to it.
+  std::shared_ptr<const Table> table;
+  if (totals[0] > 0) {
+    buffers_.push_back(std::move(made[0]));
+    add_made_bytes(buffers_.back().size());
+  }
+  if (totals[1] > 0) {
+    add_made_bytes(made[1].size());
+    table = std::make_shared<const Table>(*this, std::move(made[1]));
+  }
   for (size_t i : missing) {
-    entries_.insert_or_assign({requests[i].target, requests[i].key}, Held{{all[i].data, requests[i].bytes}, nullptr});
+    if (requests[i].of_sizes) all[i].owner = table;
+    entries_.insert_or_assign({requests[i].target, requests[i].key},
+                              Held{{all[i].data, requests[i].bytes},
+                                   nullptr,
+                                   requests[i].of_sizes,
+                                   requests[i].of_sizes ? table : std::shared_ptr<const Table>()});
   }
   return all;
 }
 
 void PackedConstants::add_stored(const Entry& entry) {
-  entries_.insert_or_assign(std::make_pair(entry.target, entry.key), Held{entry.bytes, entry.stored});
+  entries_.insert_or_assign(std::make_pair(entry.target, entry.key), Held{entry.bytes, entry.stored, false, {}});
   if (stored_targets_.empty() || stored_targets_.back() != entry.target) stored_targets_.push_back(entry.target);
 }
 
@@ -105,25 +124,31 @@ Result<std::vector<PackedConstants::Entry>> PackedConstants::storable() const {
   PINNACE_TRY(lock.status());
   std::vector<Entry> all;
   for (const auto& [name, held] : entries_) {
-    if (!name.first.empty()) all.push_back({name.first, name.second, held.bytes, held.stored});
+    auto owner = held.table.lock();
+    if (name.first.empty() || (held.of_sizes && !owner)) continue;
+    all.push_back({name.first, name.second, held.bytes, held.stored, std::move(owner)});
   }
   return all;
 }
 
-const PackedConstants::Held* PackedConstants::find(const std::string& target, const std::string& key,
-                                                   size_t bytes) const {
-  const auto of = [&](const std::string& name) -> const Held* {
+std::optional<PackedConstants::Entry> PackedConstants::find(const std::string& target, const std::string& key,
+                                                            size_t bytes) const {
+  const auto of = [&](const std::string& name) -> std::optional<Entry> {
     const auto found = entries_.find({name, key});
-    return found != entries_.end() && found->second.bytes.size() == bytes ? &found->second : nullptr;
+    if (found == entries_.end() || found->second.bytes.size() != bytes) return std::nullopt;
+    const Held& held = found->second;
+    auto owner = held.table.lock();
+    if (held.of_sizes && !owner) return std::nullopt;
+    return Entry{name, key, held.bytes, held.stored, std::move(owner)};
   };
-  const Held* held = of(target);
-  if (held || target.empty()) return held;
+  auto found = of(target);
+  if (found || target.empty()) return found;
   const std::string_view backend = std::string_view(target).substr(0, target.find(':') + 1);
   for (const std::string& other : stored_targets_) {
     if (!other.starts_with(backend)) continue;
-    if (held = of(other); held) return held;
+    if (found = of(other); found) return found;
   }
-  return nullptr;
+  return std::nullopt;
 }
 
 }  // namespace pinnace

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -24,9 +25,9 @@ namespace pinnace {
 std::string numbered(int32_t index);
 
 /// Constants in a back end's own layout, made once and shared by every executable of a Prepared, which keeps them
-/// alive. Those with a target can be stored in the file and are then taken from there, where they lie. Thread-safe:
-/// who asks while another thread packs waits for it, except for made_bytes(). What gives a Result fails as
-/// WorkMutex::lock() does.
+/// alive; what is made for one set of sizes goes with the last executable that has it. Those with a target can be
+/// stored in the file and are then taken from there, where they lie. Thread-safe: who asks while another thread packs
+/// waits for it, except for made_bytes(). What gives a Result fails as WorkMutex::lock() does.
 class PackedConstants {
  public:
   struct Entry {
@@ -36,6 +37,7 @@ class PackedConstants {
     std::string key;
     std::span<const std::byte> bytes;
     std::shared_ptr<const StoredBytes> stored = nullptr;  ///< of a file; null: made here
+    std::shared_ptr<const void> owner = nullptr;          ///< of bytes that are made for one set of sizes
   };
 
   /// The `bytes` bytes under target and key, aligned to 64: as the file has them, if they are that many and `valid`
@@ -47,13 +49,18 @@ class PackedConstants {
   struct Request {
     std::string target, key;
     size_t bytes = 0;
+    /// Made for one set of sizes: who asks keeps it, by Packed::owner, and it is found again as long as somebody does.
+    /// A session that sees many sizes would otherwise keep the tables of all of them.
+    bool of_sizes = false;
   };
   struct Packed {
     const std::byte* data = nullptr;
-    bool stored = false;  ///< the file's
+    bool stored = false;                          ///< the file's
+    std::shared_ptr<const void> owner = nullptr;  ///< null: of this or of the file. This outlives it.
   };
   /// The same for many at once, in order; the functions get the index of the request. What is not there yet gets room
-  /// in one buffer and is written by `fill`. Both functions run several at a time, on `pool`.
+  /// in one buffer, or two where some are of_sizes, and is written by `fill`. Both functions run several at a time, on
+  /// `pool`.
   Result<std::vector<Packed>> get_all(std::span<const Request> requests, ThreadPool& pool,
                                       const std::function<bool(size_t, const std::byte*)>& valid,
                                       const std::function<Status(size_t, std::byte*)>& fill);
@@ -90,13 +97,21 @@ class PackedConstants {
   bool left_behind() const { return mutex_.left_behind(); }
 
  private:
+  /// Memory of what was made for one set of sizes, counted as long as it is there.
+  struct Table {
+    PackedConstants& counts;
+    Buffer buffer;
+    ~Table() { counts.drop_made_bytes(buffer.size()); }
+  };
   struct Held {
     std::span<const std::byte> bytes;
     std::shared_ptr<const StoredBytes> stored;
+    bool of_sizes = false;
+    std::weak_ptr<const Table> table;  // where of_sizes
   };
   /// What is there under this key; of a file also what another variant of the back end packed: avx512_bf16 runs most of
   /// the kernels of avx512_vnni. Under mutex_.
-  const Held* find(const std::string& target, const std::string& key, size_t bytes) const;
+  std::optional<Entry> find(const std::string& target, const std::string& key, size_t bytes) const;
 
   static constexpr std::string_view kWork = "the packing of weights";
   mutable WorkMutex mutex_;

@@ -113,6 +113,32 @@ TEST(Session, OpenSizesKeepToTheirBound) {
   EXPECT_EQ(run(4, 4, 5).message(), "output 'at': dimension 1 is 5, must be at most 4");
 }
 
+// Tables of a resize and weights that are computed from sizes: those of the plans that are kept, not of all there were.
+TEST(Session, GivesBackWhatWasPackedForSizesThatAreGone) {
+  constexpr int64_t kMost = 400, kChannels = 32;
+  auto session = Session::create(program_of(R"(graph "g" {
+    symbol w 1..400
+    input %x : f32[1,32,2,w]
+    const %scales : f32[4] = {1, 1, 8, 1}
+    %y : f32[1,32,16,w] = resize(%x, none, %scales) {mode="linear"}
+    output "y" %y
+  })"),
+                                 {.target = "cpu", .plan_cache = 2});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  std::vector<float> x(2 * kChannels * kMost, 1), y(16 * kChannels * kMost);
+  int64_t most = 0;
+  for (int64_t w = 1; w <= kMost; ++w) {
+    ASSERT_TRUE(session
+                    ->run(std::vector{tensor(DType::kF32, {1, kChannels, 2, w}, x)},
+                          std::vector{tensor(DType::kF32, {1, kChannels, 16, w}, y)})
+                    .ok());
+    const int64_t bytes = session->plan().constant_bytes;
+    EXPECT_GT(bytes, 0);
+    most = std::max(most, bytes);
+  }
+  EXPECT_LT(most, 64 << 10);
+}
+
 TEST(Session, KeepsStateAndCommitsItOnlyAfterSuccess) {
   auto session = Session::create(program_of(R"(graph "g" {
     input %x : f32[2]

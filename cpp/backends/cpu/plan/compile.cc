@@ -73,7 +73,7 @@ KernelNode known_node(const Lowered& lowered, int32_t k, const Call& call) {
 /// Finds or makes what the calls with the numbers `packing` asked for. Sources that nobody else reads are checked here.
 Status make_packed(const Segment& segment, const Lowered& lowered, const std::string& target,
                    std::span<const int32_t> packing, std::span<const PackedConstants::Request> requests,
-                   std::vector<Call>& calls) {
+                   std::vector<Call>& calls, std::set<std::shared_ptr<const void>>& tables) {
   const auto valid = [&](size_t i, const std::byte* data) {
     const Call& call = calls[packing[i]];
     return !call.line->kernel->valid || call.line->kernel->valid(known_node(lowered, packing[i], call), data);
@@ -116,6 +116,7 @@ Status make_packed(const Segment& segment, const Lowered& lowered, const std::st
   for (size_t i = 0; i < packed.size(); ++i) {
     Call& call = calls[packing[i]];
     call.packed = packed[i].data;
+    if (packed[i].owner) tables.insert(packed[i].owner);
     call.packed_here = !packed[i].stored && call.line->kernel->stores;
   }
   return {};
@@ -273,7 +274,7 @@ class Compilation {
       PINNACE_ASSIGN(Call call, make_call(k, index_of[k]));
       to_.calls_.push_back(std::move(call));
     }
-    PINNACE_TRY(make_packed(segment_, to_.lowered_, target_, packing_, requests_, to_.calls_));
+    PINNACE_TRY(make_packed(segment_, to_.lowered_, target_, packing_, requests_, to_.calls_, to_.tables_));
     to_.notice_ = payload_notice(segment_.packed, target_);
     return {};
   }
@@ -328,12 +329,14 @@ class Compilation {
     const CpuKernel& kernel = *call.line->kernel;
     if (const int64_t bytes = kernel.packed_bytes ? kernel.packed_bytes(view) : 0; bytes > 0) {
       std::string key = packed_key(segment_, index, call, bytes, mode_);
+      bool of_sizes = kernel.packs_sizes;
       for (const auto& [id, packed] : nodes_[k].reads()) {
         if (packed && data(id) && !is_constant_of_model(id)) {
           key += str_cat("#", hash64({data(id)->data(), data(id)->bytes()}));
+          of_sizes = true;
         }
       }
-      requests_.push_back({kernel.stores ? target_ : "", std::move(key), static_cast<size_t>(bytes)});
+      requests_.push_back({kernel.stores ? target_ : "", std::move(key), static_cast<size_t>(bytes), of_sizes});
       packing_.push_back(k);
       *packs = kernel.stores;
     }

@@ -3,7 +3,9 @@
 // it.
 #pragma once
 
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -84,7 +86,8 @@ class CpuExecutable final : public Executable {
   std::vector<FusedRun> fused_runs_;
   std::vector<std::string> fused_run_names_;
   std::vector<Copy> copies_;
-  std::vector<ConstantPtr> constants_;  // keeps computed contents alive
+  std::vector<ConstantPtr> constants_;            // keeps computed contents alive
+  std::set<std::shared_ptr<const void>> tables_;  // and what is packed for these sizes alone
   std::string notice_;
   size_t workspace_bytes_ = 0;
   size_t views_offset_ = 0;
