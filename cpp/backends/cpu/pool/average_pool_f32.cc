@@ -74,6 +74,35 @@ int64_t together(int64_t elements) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, elements));
 }
 
+/// The mean of a bin of many pixels: sums of up to kAdded in float32, those in double, since the error of a sum in
+/// float32 grows with its terms. x: the bin's first pixel.
+void mean_of_many(const F32Isa& isa, const float* x, const NhwcF32& image, const Bin& by, const Bin& bx,
+                  int64_t channels, float* to) {
+  constexpr int64_t kAdded = 64, kColumns = 64;
+  for (int64_t c = 0; c < channels; c += kColumns) {
+    const int64_t count = std::min(kColumns, channels - c);
+    double sums[kColumns] = {};
+    float part[kColumns] = {};
+    int64_t added = 0;
+    const auto flush = [&] {
+      for (int64_t i = 0; i < count; ++i) sums[i] += static_cast<double>(part[i]);
+      std::fill_n(part, count, 0.0f);
+      added = 0;
+    };
+    for (int64_t i = 0; i < by.count; ++i) {
+      const float* line = x + i * by.step * image.row + c;
+      for (int64_t k = 0; k < bx.count;) {
+        const int64_t some = std::min(bx.count - k, kAdded - added);
+        isa.columns->sum(line + k * bx.step * image.pitch, bx.step * image.pitch, some, count, part);
+        k += some;
+        if ((added += some) == kAdded) flush();
+      }
+    }
+    flush();
+    for (int64_t i = 0; i < count; ++i) to[c + i] = static_cast<float>(sums[i] / (by.counted * bx.counted));
+  }
+}
+
 template <const F32Isa& isa>
 Status nhwc_run(const KernelNode&, const KernelContext& context, std::span<const TensorView> in,
                 std::span<const TensorView> out) {
@@ -87,12 +116,16 @@ Status nhwc_run(const KernelNode&, const KernelContext& context, std::span<const
       const Bin by = bins.at(0, oy);
       for (int64_t ox = 0; ox < y.size.w; ++ox) {
         const Bin bx = bins.at(1, ox);
-        if (by.count * bx.count > kLargeWindow && loop_stops()) return;
         float* to = y.at + n * y.step + oy * y.row + ox * y.pitch;
+        const float* from = x.at + n * x.step + by.first * x.row + bx.first * x.pitch;
+        if (by.count * bx.count > kLargeWindow) {
+          if (loop_stops()) return;
+          mean_of_many(isa, from, x, by, bx, channels, to);
+          continue;
+        }
         std::fill_n(to, channels, 0.0f);
         for (int64_t i = 0; i < by.count; ++i) {
-          const float* line = x.at + n * x.step + (by.first + i * by.step) * x.row + bx.first * x.pitch;
-          isa.columns->sum(line, bx.step * x.pitch, bx.count, channels, to);
+          isa.columns->sum(from + i * by.step * x.row, bx.step * x.pitch, bx.count, channels, to);
         }
         const auto scale = static_cast<float>(1 / (by.counted * bx.counted));
         isa.arithmetic->dense(BinaryKind::kMul, to, 1, &scale, 0, to, channels);

@@ -79,9 +79,15 @@ int64_t pool_parts(const NhwcSizes& x) {
   return std::min<int64_t>(x.h, 8);
 }
 
+/// Of a part: its sums in double, and those of up to kAdded pixels in float32, whose error grows with the terms.
+constexpr int64_t kAdded = 64;
+int64_t part_bytes(int64_t channels) {
+  return (channels + 1) / 2 * 2 * int64_t{sizeof(double) + sizeof(float)};
+}
+
 int64_t global_average_pool_scratch(const KernelNode& node, int) {
   const NhwcSizes x = nhwc_sizes(node.input(0));
-  return 4 * x.n * pool_parts(x) * x.c;
+  return x.n * pool_parts(x) * part_bytes(x.c);
 }
 
 template <const auto& isa>
@@ -90,32 +96,49 @@ Status global_average_pool_run(const KernelNode&, const KernelContext& context, 
   using T = ElementOf<isa>;
   const auto x = nhwc_of<T>(in[0], context.layouts[0]), y = nhwc_of<T>(out[0], context.layouts[in.size()]);
   const int64_t parts = pool_parts(x.size), channels = x.size.c;
-  auto* sums = reinterpret_cast<float*>(context.scratch);
+  const auto sums_of = [&](int64_t t) { return reinterpret_cast<double*>(context.scratch + t * part_bytes(channels)); };
   const auto part = [&](int64_t t) {
     const int64_t n = t / parts, p = t % parts;
-    float* to = sums + t * channels;
-    std::fill_n(to, channels, 0.0f);
+    double* to = sums_of(t);
+    auto* some = reinterpret_cast<float*>(to + channels);
+    std::fill_n(to, channels, 0.0);
+    std::fill_n(some, channels, 0.0f);
+    int64_t added = 0;
+    const auto flush = [&] {
+      for (int64_t c = 0; c < channels; ++c) to[c] += static_cast<double>(some[c]);
+      std::fill_n(some, channels, 0.0f);
+      added = 0;
+    };
     for (int64_t row = x.size.h * p / parts; row < x.size.h * (p + 1) / parts; ++row) {
-      isa.columns->sum(x.at + n * x.step + row * x.row, x.pitch, x.size.w, channels, to);
+      const T* line = x.at + n * x.step + row * x.row;
+      for (int64_t i = 0; i < x.size.w;) {
+        const int64_t count = std::min(x.size.w - i, kAdded - added);
+        isa.columns->sum(line + i * x.pitch, x.pitch, count, channels, some);
+        i += count;
+        if ((added += count) == kAdded) flush();
+      }
     }
+    if (added > 0) flush();
   };
   if (x.size.w * x.size.h * channels < 16384) {
     for (int64_t t = 0; t < x.size.n * parts; ++t) part(t);
   } else {
     context.parallel(x.size.n * parts, part);
   }
-  const auto scale = static_cast<float>(1.0 / static_cast<double>(x.size.h * x.size.w));
+  const double scale = 1.0 / static_cast<double>(x.size.h * x.size.w);
   for (int64_t n = 0; n < x.size.n; ++n) {
     T* to = y.at + n * y.step;
-    float* from = sums + n * parts * channels;
+    double* from = sums_of(n * parts);
     for (int64_t p = 1; p < parts; ++p) {
-      for (int64_t c = 0; c < channels; ++c) from[c] += from[p * channels + c];
+      const double* others = sums_of(n * parts + p);
+      for (int64_t c = 0; c < channels; ++c) from[c] += others[c];
     }
     for (int64_t c = 0; c < channels; ++c) {
+      const auto mean = static_cast<float>(from[c] * scale);
       if constexpr (std::is_same_v<T, float>) {
-        to[c] = from[c] * scale;
+        to[c] = mean;
       } else {
-        to[c] = float_to_half(from[c] * scale);
+        to[c] = float_to_half(mean);
       }
     }
   }

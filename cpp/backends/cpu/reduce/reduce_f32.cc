@@ -35,17 +35,17 @@ bool is_extreme(Reduction kind) {
 
 constexpr float kZeros[kColumns] = {};
 
-/// The sum of a column's squares in double.
-double exact_squares(const float* x, ptrdiff_t step, int64_t rows) {
-  double sum = 0;
-  for (int64_t i = 0; i < rows; ++i) sum += static_cast<double>(x[i * step]) * static_cast<double>(x[i * step]);
-  return sum;
-}
-
 /// What a number by itself adds to its sum.
 double term(Reduction kind, double x) {
   if (kind == Reduction::kL1) return std::fabs(x);
   return kind == Reduction::kL2 || kind == Reduction::kSumSquare ? x * x : x;
+}
+
+/// A column's sum in double.
+double exact_sum(Reduction kind, const float* x, ptrdiff_t step, int64_t rows) {
+  double sum = 0;
+  for (int64_t i = 0; i < rows; ++i) sum += term(kind, static_cast<double>(x[i * step]));
+  return sum;
 }
 
 /// The sum of a short row, for which calls would cost more than the numbers: means over 7 x 7 pixels.
@@ -144,9 +144,10 @@ void reduce_columns(const F32Isa& isa, Reduction kind, const float* x, ptrdiff_t
       isa.columns->sum(from, step, some, count, sums);
     }
     for (int64_t c = 0; c < count; ++c) {
-      // The root brings squares that single precision cannot hold back into its range.
-      const bool exact = kind == Reduction::kL2 && !(sums[c] > 1e-30f && sums[c] < __builtin_inff());
-      result[c] += exact ? exact_squares(from + c, step, some) : static_cast<double>(sums[c]);
+      // What single precision cannot hold comes back into its range by numbers of the other sign, by the division of a
+      // mean, by a root or a logarithm; the root also brings back squares that are too small.
+      const bool held = std::fabs(sums[c]) < __builtin_inff() && (kind != Reduction::kL2 || sums[c] > 1e-30f);
+      result[c] += held ? static_cast<double>(sums[c]) : exact_sum(kind, from + c, step, some);
     }
   }
 }

@@ -19,6 +19,14 @@ bool takes(const KernelNode& node) {
          grid_sample_spec(node).ok();
 }
 
+/// Pixels of an image are counted in 32 bits, with the elements between them. The border is not known yet: nhwc_run()
+/// looks again.
+bool nhwc_takes(const KernelNode& node) {
+  if (!takes(node)) return false;
+  const NhwcSizes s = nhwc_sizes(node.input(0));
+  return s.h * s.w * nhwc_layout(node.input(0)).pitch <= INT32_MAX;
+}
+
 /// The loops of an instruction set; those of resize add up pixels of many channels.
 struct Loops {
   const GridSampleF32Kernels& grid;
@@ -83,6 +91,10 @@ Status nhwc_run(const KernelNode& node, const KernelContext& context, std::span<
   PINNACE_ASSIGN(const GridSpec spec, grid_sample_spec(node));
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
   const int64_t channels = std::min(x.pitch, y.pitch), samples = y.size.h * y.size.w;
+  if (x.size.h * x.row > INT32_MAX) {
+    return unsupported(node.label(), ": an image of ", x.size.h * x.row,
+                       " elements with the border around it, must be below 2^31");
+  }
   each_part(context, y.size.n, samples, channels, [&](int64_t n, int64_t first, int64_t last) {
     const float *from = x.at + n * x.step, *grid = in[1].data<float>() + 2 * n * samples;
     Places places(loops, spec, x.size.h, x.size.w, x.row, x.pitch);
@@ -133,7 +145,7 @@ Status dense_run(const KernelNode& node, const KernelContext& context, std::span
 
 template <const Loops& loops>
 constexpr CpuKernel make_nhwc() {
-  return {.takes = takes, .layouts = Layouts::kFollows, .nhwc_inputs = 0b1, .run = nhwc_run<loops>};
+  return {.takes = nhwc_takes, .layouts = Layouts::kFollows, .nhwc_inputs = 0b1, .run = nhwc_run<loops>};
 }
 
 template <const Loops& loops>
