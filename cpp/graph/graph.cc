@@ -188,6 +188,9 @@ void Graph::compact() {
   for (const auto& node : nodes) {
     for (ValueId id : node->inputs) mark(id);
     for (ValueId id : node->outputs) mark(id);
+    for (auto& [attr_name, attr] : node->attrs) {
+      if (const auto* body = std::get_if<GraphPtr>(&attr)) (*body)->compact();
+    }
   }
   for (ValueId id : inputs) mark(id);
   for (ValueId id : outputs) mark(id);

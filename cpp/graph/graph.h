@@ -173,7 +173,7 @@ class Graph {
   void replace_uses(ValueId from, ValueId to);
   /// Removes nodes for which `dead` is true, in one sweep.
   void erase_nodes(const std::vector<bool>& dead);
-  /// Drops values that nothing mentions and renumbers the rest in order. Invalidates ValueIds.
+  /// Drops values that nothing mentions, in nested graphs too, and renumbers the rest in order. Invalidates ValueIds.
   void compact();
 
   /// Names for the next add_*: true if a value (node) of that name exists.

@@ -85,7 +85,7 @@ class Became:
         assert self.products() == set(STORED), self.products()
 
 
-_CONSTANT = re.compile(r"^\s*const %\S+ : [a-z]+(\d+)\w*\[([\d,]*)\]", re.MULTILINE)
+_CONSTANT = re.compile(r"^\s*const %\S+ : [a-z]+(\d+)\w*\[([\d,]*)\](.*)", re.MULTILINE)
 
 
 def became(source: Any, inputs: tuple[torch.Tensor, ...], folder: Path) -> Became:
@@ -99,7 +99,7 @@ def became(source: Any, inputs: tuple[torch.Tensor, ...], folder: Path) -> Becam
     text = opened.text(0)
     sizes = [
         int(bits) * math.prod(int(size) for size in shape.split(",") if size) // 8
-        for bits, shape in _CONSTANT.findall(text)
+        for bits, shape, _ in set(_CONSTANT.findall(text))  # equal ones are stored once
     ]
     session = pn.Session(opened, target="cpu")
     return Became(sum(sizes), frozenset(row.kernel for row in session.placement), list(model.notes), text)
