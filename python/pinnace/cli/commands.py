@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -28,6 +27,7 @@ from pinnace.program import NodeInfo, Program, diff
 from pinnace.quantization import FACT
 from pinnace.session import Session
 from pinnace.targets import devices
+from pinnace.torch.zip_file import PlainZip
 from pinnace.torchscript.script import is_script_file
 from pinnace.types import Dim, TensorSpec, json_text
 from pinnace.verify.comparison import compare
@@ -210,7 +210,7 @@ def run_command(options: argparse.Namespace) -> int:
     if options.output:
         members = member_names(outputs)
         # np.savez takes the arrays as keyword arguments, and some names of outputs are arguments of its own.
-        with replaced(options.output) as whole, zipfile.ZipFile(whole, "w") as archive:
+        with replaced(options.output) as whole, PlainZip(whole, "w") as archive:
             for name, array in outputs.items():
                 with archive.open(f"{members[name]}.npy", "w", force_zip64=True) as file:
                     np.lib.format.write_array(file, array, allow_pickle=False)

@@ -37,7 +37,7 @@ from pinnace.torch.schema import (
     file_schema,
     shown,
 )
-from pinnace.torch.zip_file import ZipFile, damage_named, is_zip
+from pinnace.torch.zip_file import PlainZip, ZipFile, damage_named, is_zip
 from pinnace.types import custom_op_names
 
 if TYPE_CHECKING:
@@ -263,7 +263,7 @@ class _Rewriter:
         program["graph_module"]["treespec_namedtuple_fields"] = {}
         program |= {"opset_version": {"aten": 10}, "guards_code": [], "torch_version": torch.__version__}
         program["schema_version"]["minor"] = 0
-        with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED) as made:
+        with PlainZip(path, "w", zipfile.ZIP_STORED) as made:
             for name, text in (("archive_format", "pt2"), ("archive_version", "0"), ("byteorder", "little")):
                 made.writestr(f"model/{name}", text)
             made.writestr("model/.data/version", "6\n")

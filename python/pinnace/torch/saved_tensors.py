@@ -16,6 +16,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pinnace.torch.zip_file import PlainZip
+
 _MAX_RANK = 32
 _LOCAL_HEADER = 30  # bytes in front of an entry's name in a zip archive; the lengths of name and extra field end it
 _STORAGES = {
@@ -74,7 +76,7 @@ class SavedObject:
 
     def __init__(self, data: bytes) -> None:
         self._data = memoryview(data)
-        self._zip = zipfile.ZipFile(io.BytesIO(data))
+        self._zip = PlainZip(io.BytesIO(data))
         pickles = [name for name in self._zip.namelist() if name.split("/", 1)[-1] == "data.pkl"]
         if len(pickles) != 1:
             raise ValueError(f"{len(pickles)} pickles")

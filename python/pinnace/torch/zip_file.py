@@ -48,6 +48,13 @@ def is_zip(path: str) -> bool:
         return False
 
 
+class PlainZip(zipfile.ZipFile):
+    """Without zipfile's finalizer, which is Python code: an interrupt that arrives while it runs is dropped, and the
+    call goes on. Whoever opens one closes it."""
+
+    __del__ = object.__hash__  # type: ignore[assignment]  # compiled code, and nothing more
+
+
 class ZipFile:
     """An archive whose directory has been checked. A context manager.
 
@@ -61,7 +68,7 @@ class ZipFile:
         with contextlib.ExitStack() as opened, damage_named(path):
             self._file = opened.enter_context(open_regular(path))
             self.bytes = os.fstat(self._file.fileno()).st_size
-            self._zip = zipfile.ZipFile(self._file)
+            self._zip = PlainZip(self._file)
             self._entries = self._checked(inflated)
             opened.pop_all()  # __exit__ closes it
 
@@ -159,4 +166,4 @@ def _piece(entry: IO[bytes]) -> bytes:
     return entry.read(1 << 22)
 
 
-__all__ = ["INFLATED_MOST", "ZipFile", "damage_named", "is_zip"]
+__all__ = ["INFLATED_MOST", "PlainZip", "ZipFile", "damage_named", "is_zip"]
