@@ -30,6 +30,7 @@ class Origins:
     inputs     inputs and states, by their values' names, whose contents do.
     halves     16-bit float types that arithmetic before it has.
     roundings  most roundings to few bits on one way from the inputs to it.
+    within     whether one of them is in a loop or branch, whose integers the source does not show.
     nearest    values that are rounded to few bits, with nothing else so rounded between them and the output.
     vectors    whether eigenvectors or singular vectors flow into it, whose signs another program may choose otherwise.
     suppressed whether it has one row for each of the boxes that are left where some are left out, in an order of its
@@ -43,6 +44,7 @@ class Origins:
     inputs: frozenset[str] = frozenset()
     vectors: bool = False
     suppressed: bool = False
+    within: bool = False
 
 
 class Dataflow:
@@ -126,6 +128,7 @@ class Dataflow:
             frozenset[str]().union(*(o.inputs for o in before)) if contents else frozenset(),
             contents and any([*(o.vectors for o in before), *(n.op in _VECTORS and len(n.outputs) > 1 for n in inner)]),
             any([*(o.suppressed for o in before), *(n.op in self._reordering for n in (node, *inner))]),
+            any([*(o.within for o in before), *(n.op in ROUNDING for n in inner)]),
         )
 
     def ways_to(self, output: str) -> Iterator[NodeInfo]:

@@ -42,19 +42,33 @@ class QuantizedAllowance:
         self._found: tuple[list[Array], str, str] | None = None
         self._rounded_types: tuple[str, ...] = getattr(source, "rounded_types", ())
 
-    def judge(self, place: int, got: Array, verdict: Agreement, bounds: Mapping[str, float]) -> Agreement:
+    def judge(
+        self,
+        place: int,
+        got: Array,
+        verdict: Agreement,
+        bounds: Mapping[str, float],
+        by_movement: Callable[[], Agreement] | None = None,
+    ) -> Agreement:
         """The verdict on output `place`, which is outside of its bounds, with the program's own roundings allowed.
 
         As it is where the source shows no inner integers, or the output is not downstream of any.
+
+        by_movement  the verdict by what the source itself moves by, for roundings within loops and branches, whose
+                     integers it does not show; None: nothing excuses those.
         """
-        output = list(self.program.outputs)[place]
-        if not self.flow.origins(output).roundings and not self._rounded_types:
+        origins = self.flow.origins(list(self.program.outputs)[place])
+        if not origins.roundings and not self._rounded_types:
             return verdict
         if self._found is None:
             self._found = self._measure()
         outputs, ties, wrong = self._found
         if wrong:
             return replace(verdict, why=f"{verdict.why}; {wrong}")
+        if by_movement and origins.within and (not ties or not agreement(got, outputs[place], bounds).ok):
+            moving = by_movement()
+            if moving.ok:
+                return replace(moving, note="roundings within loops and branches, which move the source as well")
         if not ties:
             return verdict
         after = agreement(got, outputs[place], bounds)

@@ -5,6 +5,7 @@ When two values count as equal is stated in agreement.py; docs/verification.md h
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import itertools
 import time
@@ -282,6 +283,7 @@ class Verification:
         """
         output, want = self.outputs[place], reference.ran.outputs[call][place]
         bounds = self.bounds(output, precision)
+        by_movement = functools.partial(reference.judge_by_movement, call, place, got, bounds)
         group = next((g for g in self.groups if place in g.places), None)
         if group is not None and self._have_rows(group, reference, call, beside):
             verdicts = self._detections(group, reference, call, beside, bounds)
@@ -291,7 +293,7 @@ class Verification:
             if allowance.judges_detections(output):  # all of them, for what refuses the boxes looks at nothing else
                 return allowance.judge_detections(group, place, list(beside.values()), verdicts, bounds)
             same = got.shape == want.shape and not found.ok
-            return allowance.judge(place, got, found, bounds) if same else found
+            return allowance.judge(place, got, found, bounds, by_movement) if same else found
         floats, vectors = self.flow.has_float_input(output), self.flow.origins(output).vectors
         verdict = reference.judge(call, place, got, bounds, floats, vectors)
         if verdict.ok or got.shape != want.shape or got.dtype != want.dtype:
@@ -307,7 +309,7 @@ class Verification:
             values = inputs.get(tied[1], self.inner.layers(reference.steps[call], {tied[1]}).get(tied[1]))
             if values is not None and is_tie(got, want, values, bounds):
                 return Agreement(verdict.largest, 0.0, True, "", None, f"ties of {tied[0]} taken in another order")
-        return allowance.judge(place, got, verdict, bounds)
+        return allowance.judge(place, got, verdict, bounds, by_movement)
 
     def bounds(self, output: str, precision: str) -> dict[str, float]:
         """By dtype."""

@@ -20,6 +20,7 @@ from pinnace.program import Program
 from pinnace.sources.onnx_file import OnnxSource
 from pinnace.verify.dataflow import Dataflow
 from pinnace.verify.quantized_allowance import QuantizedAllowance
+from pinnace.verify.reference_runs import NUDGE, ReferenceRun
 from pinnace.verify.verification import verify_program
 from torch import nn
 
@@ -172,3 +173,44 @@ def test_ties_excuse_what_they_can(model: tuple[Path, Array], count: int, step: 
     source.outputs = [got * np.float32(1.01)]
     allowance = QuantizedAllowance(program, Dataflow(program), source, [x], "cpu", "fp32")
     assert not allowance.judge(0, got, agreement(got, got * np.float32(factor)), BOUNDS).ok, "wrong after the integers"
+
+
+class Stepping:
+    """A source of one number that takes a step in its n-th run, as a network whose sum is next to a tie does."""
+
+    description = "steps"
+
+    def __init__(self, at: int) -> None:
+        self.at, self.runs = at, 0
+
+    def run(self, inputs: Sequence[Array]) -> list[Array]:
+        self.runs += 1
+        return [np.array([1.0, 1.003 if self.runs == self.at else 1.0], np.float32)]
+
+
+@pytest.mark.parametrize(("at", "runs"), [(2, 4), (4, 4), (5, 13), (13, 13), (14, 13)])
+def test_more_changes_of_the_inputs_before_a_refusal(at: int, runs: int) -> None:
+    """The run itself, three that say whether it moves, and nine more where these do not."""
+    source: Any = Stepping(at)
+    reference = ReferenceRun(source, [[np.ones(2, np.float32)]], NUDGE)
+    found = reference.judge(0, 0, np.array([1.0, 1.003], np.float32))
+    assert found.ok == (at <= 13)
+    assert source.runs == runs
+
+
+def test_roundings_in_a_loop_are_excused_by_what_the_source_moves() -> None:
+    """A quantised recurrent layer: the integers of its steps are in no list of the source's."""
+    torch.manual_seed(3)
+    layer = nn.GRU(24, 32, num_layers=2, batch_first=True)
+    source = torch.ao.quantization.quantize_dynamic(nn.Sequential(layer), {nn.GRU}, dtype=torch.qint8)  # type: ignore[no-untyped-call]
+    program = pn.load(source, (torch.randn(2, 4, 24),)).build(verify=False)
+    flow = Dataflow(program)
+    assert any(flow.origins(name).within for name in program.outputs)
+    x = np.ones((2, 4, 24), np.float32)
+    feed = dict(zip(program.inputs, [x], strict=True))
+    got = next(iter(pn.Session(program, "cpu").run(feed).values()))
+    for moves in (True, False):
+        allowance = QuantizedAllowance(program, flow, object(), [x], "cpu", "fp32")  # type: ignore[arg-type]
+        apart = agreement(got, got * np.float32(1.05))
+        by_movement = agreement(got, got) if moves else apart
+        assert allowance.judge(0, got, apart, BOUNDS, lambda found=by_movement: found).ok == moves  # type: ignore[misc]
