@@ -75,6 +75,30 @@ TEST(CaptureConstants, CarriedValuesAndCountsStay) {
   EXPECT_EQ(inputs_of(a), std::pair(size_t{4}, size_t{4}));
 }
 
+TEST(CaptureConstants, NotWhatABranchIsNotFor) {
+  const std::string text = R"(graph "g" {
+    const %c : bool[] = {1}
+    input %x : f32[?]
+    const %w : f32[3] = {1, 2, 3}
+    %y : f32[?] = if(%c, %w, %x) {
+      else_branch=graph "e" {
+        input %a : f32[?] input %b : f32[?]
+        const %k : f32[2] = {1, 2}
+        %s : f32[?] = add(%a, %k)
+        output "s" %s
+      },
+      then_branch=graph "t" { input %a : f32[?] input %b : f32[?] %s : f32[?] = add(%a, %a) output "s" %s }
+    }
+    output "y" %y
+  })";
+  const Applied a = apply_pass("capture_constants", text);
+  EXPECT_EQ(a.changes, 0);
+  auto graph = parse(text);
+  ASSERT_TRUE(graph.ok());
+  const auto passed = run_passes(*graph, PassContext(), {});
+  EXPECT_TRUE(passed.ok()) << passed.status().message();
+}
+
 TEST(CaptureConstants, WhatIsFoldedInABodyLeavesNothingBehind) {
   Applied a = apply_pass("capture_constants", R"(graph "g" {
     input %c : bool[]
