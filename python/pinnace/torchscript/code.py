@@ -36,7 +36,7 @@ def check_code(archive: ZipFile) -> bool:
         )
     own = {name.split(".")[0] for name in custom_op_names()}
     functions: dict[str, list[str]] = {}
-    texts = False
+    computes = False
     for entry in archive.names:
         if not entry.endswith((".py", ".pkl")):
             continue
@@ -52,9 +52,9 @@ def check_code(archive: ZipFile) -> bool:
                 raise _core.Unsupported(f"{archive.path}: {entry} names {kind} of {sorted(others)[0]!r}")
         if entry.endswith(".py"):
             functions |= _functions(f"{archive.path}: {entry}", entry, code)
-            texts = texts or "'" in code or '"' in code or "__setstate__" in code
+            computes = computes or "'" in code or '"' in code or "__setstate__" in code
     _check_calls(archive.path, functions)
-    return texts
+    return computes
 
 
 def _functions(place: str, entry: str, code: str) -> dict[str, list[str]]:

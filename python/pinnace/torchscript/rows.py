@@ -36,16 +36,16 @@ class Growing:
     before: list[Any]  # its elements before the loop
     in_front: bool
     added: list[Any]  # what one iteration adds
-    stub: Rows
+    stand_in: Rows
 
     def contents(self, rows: Rows | None = None) -> list[Any]:
         """Of the list, with what was added so far."""
-        made = self.stub if rows is None else rows
+        made = self.stand_in if rows is None else rows
         return [made, *self.before] if self.in_front else [*self.before, made]
 
     def between(self, after: Sequence[Any]) -> list[Any]:
         """What an iteration has added. Differs: it did something else."""
-        at = next((i for i, v in enumerate(after) if v is self.stub), None)
+        at = next((i for i, v in enumerate(after) if v is self.stand_in), None)
         if at is None:
             raise Differs(f"a list of {len(self.before)} at first, of {len(after)} later")
         if not self.before and at == len(after) - 1:
@@ -78,16 +78,16 @@ def _sizes(tensor: torch.Tensor) -> list[str]:
     return [str(s) for s in tensor.shape]
 
 
-def growth(own: list[Any], after: Sequence[Any], stub: Rows) -> Growing | None:
+def growth(own: list[Any], after: Sequence[Any], stand_in: Rows) -> Growing | None:
     """What a list becomes in a loop, by what one iteration leaves in it; None: it is as long as before, or shorter, or
-    its elements have changed too. stub: what stands in the loop for the elements that were added."""
+    its elements have changed too. stand_in: what stands in the loop for the elements that were added."""
     more = len(after) - len(own)
     if more <= 0:
         return None
     for in_front in (False, True):
         kept = after[more:] if in_front else after[: len(own)]
         if _all_same(own, kept):
-            return Growing(own, list(own), in_front, list(after[:more] if in_front else after[len(own) :]), stub)
+            return Growing(own, list(own), in_front, list(after[:more] if in_front else after[len(own) :]), stand_in)
     return None
 
 

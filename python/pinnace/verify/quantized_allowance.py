@@ -65,13 +65,13 @@ class QuantizedAllowance:
         outputs, ties, wrong = self._found
         if wrong:
             return replace(verdict, why=f"{verdict.why}; {wrong}")
-        if by_movement and origins.within and (not ties or not agreement(got, outputs[place], bounds).ok):
+        after = agreement(got, outputs[place], bounds) if ties else None
+        if by_movement and origins.within and not (after and after.ok):
             moving = by_movement()
             if moving.ok:
                 return replace(moving, note="roundings within loops and branches, which move the source as well")
-        if not ties:
+        if after is None:
             return verdict
-        after = agreement(got, outputs[place], bounds)
         what = "values" if self._rounded_types else "integers"
         integers = got.dtype.kind in "iu"
         steps_only = integers and after.largest <= 1

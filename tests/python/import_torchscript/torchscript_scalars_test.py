@@ -102,7 +102,6 @@ def too_much(kind: str, values: tuple[Any, ...]) -> bool:
         or (name == "chr" and not 0 <= values[0] < 128)
         or (divides and type(values[-1]) is int and values[-1] == 0)
         or (name in ("__lshift__", "__rshift__") and not 0 <= values[1] < 64)
-        or (name == "Int" and type(values[0]) is float and not math.isfinite(values[0]))
     )
 
 

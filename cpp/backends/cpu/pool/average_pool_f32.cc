@@ -5,6 +5,7 @@
 
 #include "backends/cpu/f32_isa.h"
 #include "backends/cpu/pool/pool_plan.h"
+#include "backends/cpu/reduce/reduce_f32.h"
 #include "ops/adaptive_pool.h"
 
 namespace pinnace::cpu {
@@ -74,32 +75,18 @@ int64_t together(int64_t elements) {
   return std::max<int64_t>(1, 16384 / std::max<int64_t>(1, elements));
 }
 
-/// The mean of a bin of many pixels: sums of up to kAdded in float32, those in double, since the error of a sum in
-/// float32 grows with its terms. x: the bin's first pixel.
+/// The mean of a bin of many pixels, of which x is the first: the error of a sum in float32 grows with its terms.
 void mean_of_many(const F32Isa& isa, const float* x, const NhwcF32& image, const Bin& by, const Bin& bx,
                   int64_t channels, float* to) {
-  constexpr int64_t kAdded = 64, kColumns = 64;
-  for (int64_t c = 0; c < channels; c += kColumns) {
-    const int64_t count = std::min(kColumns, channels - c);
-    double sums[kColumns] = {};
-    float part[kColumns] = {};
-    int64_t added = 0;
-    const auto flush = [&] {
-      for (int64_t i = 0; i < count; ++i) sums[i] += static_cast<double>(part[i]);
-      std::fill_n(part, count, 0.0f);
-      added = 0;
-    };
+  for (int64_t c = 0; c < channels; c += kReducedColumns) {
+    const int64_t count = std::min(kReducedColumns, channels - c);
+    double sums[kReducedColumns] = {}, line[kReducedColumns];
     for (int64_t i = 0; i < by.count; ++i) {
-      const float* line = x + i * by.step * image.row + c;
-      for (int64_t k = 0; k < bx.count;) {
-        const int64_t some = std::min(bx.count - k, kAdded - added);
-        isa.columns->sum(line + k * bx.step * image.pitch, bx.step * image.pitch, some, count, part);
-        k += some;
-        if ((added += some) == kAdded) flush();
-      }
+      reduce_columns(isa, Reduction::kSum, x + i * by.step * image.row + c, bx.step * image.pitch, bx.count, count,
+                     line);
+      for (int64_t j = 0; j < count; ++j) sums[j] += line[j];
     }
-    flush();
-    for (int64_t i = 0; i < count; ++i) to[c + i] = static_cast<float>(sums[i] / (by.counted * bx.counted));
+    for (int64_t j = 0; j < count; ++j) to[c + j] = static_cast<float>(sums[j] / (by.counted * bx.counted));
   }
 }
 

@@ -3,6 +3,7 @@
 #include "backends/cpu/f32_isa.h"
 #include "backends/cpu/nhwc_rows.h"
 #include "backends/cpu/pool/pool_plan.h"
+#include "backends/cpu/reduce/reduce_f32.h"
 #include "base/half.h"
 #include "ops/lines.h"
 
@@ -79,8 +80,7 @@ int64_t pool_parts(const NhwcSizes& x) {
   return std::min<int64_t>(x.h, 8);
 }
 
-/// Of a part: its sums in double, and those of up to kAdded pixels in float32, whose error grows with the terms.
-constexpr int64_t kAdded = 64;
+/// Of a part: its sums in double, and those of up to kReducedRows pixels in float32, whose error grows with the terms.
 int64_t part_bytes(int64_t channels) {
   return (channels + 1) / 2 * 2 * int64_t{sizeof(double) + sizeof(float)};
 }
@@ -112,10 +112,10 @@ Status global_average_pool_run(const KernelNode&, const KernelContext& context, 
     for (int64_t row = x.size.h * p / parts; row < x.size.h * (p + 1) / parts; ++row) {
       const T* line = x.at + n * x.step + row * x.row;
       for (int64_t i = 0; i < x.size.w;) {
-        const int64_t count = std::min(x.size.w - i, kAdded - added);
+        const int64_t count = std::min(x.size.w - i, kReducedRows - added);
         isa.columns->sum(line + i * x.pitch, x.pitch, count, channels, some);
         i += count;
-        if ((added += count) == kAdded) flush();
+        if ((added += count) == kReducedRows) flush();
       }
     }
     if (added > 0) flush();

@@ -4,7 +4,8 @@ import static org.junit.Assert.assertArrayEquals;
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertNull;
 import static org.junit.Assert.assertTrue;
-import static org.junit.Assert.fail;
+import static org.pinnace.Thrown.thrown;
+import static org.pinnace.Thrown.wrong;
 
 import java.io.File;
 import java.nio.FloatBuffer;
@@ -54,26 +55,6 @@ public class CustomOpTest {
 
   private static Map<String, Tensor> x(float... elements) {
     return Collections.singletonMap("x", Tensor.of(elements, elements.length / 3, 3));
-  }
-
-  private interface Calls {
-    void make() throws Exception;
-  }
-
-  private static <E extends Throwable> E thrown(Class<E> kind, String words, Calls calls) {
-    try {
-      calls.make();
-    } catch (Throwable failure) {
-      assertTrue(failure + " is no " + kind, kind.isInstance(failure));
-      assertTrue(failure.getMessage() + " does not say: " + words, failure.getMessage().contains(words));
-      return kind.cast(failure);
-    }
-    fail("nothing was thrown, " + kind + " was expected: " + words);
-    return null;
-  }
-
-  private static void wrong(String words, Calls calls) {
-    thrown(PinnaceException.InvalidArgument.class, words, calls);
   }
 
   @Test

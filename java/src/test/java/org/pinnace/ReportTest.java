@@ -3,7 +3,7 @@ package org.pinnace;
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertFalse;
 import static org.junit.Assert.assertTrue;
-import static org.junit.Assert.fail;
+import static org.pinnace.Thrown.thrown;
 
 import java.io.File;
 import java.io.IOException;
@@ -17,22 +17,6 @@ import org.junit.Test;
  * report.json}, for Python to read.
  */
 public class ReportTest {
-  private interface Calls {
-    void make();
-  }
-
-  private static <E extends PinnaceException> E thrown(Class<E> kind, String words, Calls calls) {
-    try {
-      calls.make();
-    } catch (PinnaceException failure) {
-      assertTrue(failure + " is no " + kind, kind.isInstance(failure));
-      assertTrue(failure.getMessage() + " does not say: " + words, failure.getMessage().contains(words));
-      return kind.cast(failure);
-    }
-    fail("nothing was thrown, " + kind + " was expected: " + words);
-    return null;
-  }
-
   private static File file(String name) {
     return new File(System.getProperty("pinnace.tests"), name);
   }

@@ -7,7 +7,8 @@ import static org.junit.Assert.assertNotNull;
 import static org.junit.Assert.assertNull;
 import static org.junit.Assert.assertSame;
 import static org.junit.Assert.assertTrue;
-import static org.junit.Assert.fail;
+import static org.pinnace.Thrown.thrown;
+import static org.pinnace.Thrown.wrong;
 
 import java.io.File;
 import java.io.FileInputStream;
@@ -35,26 +36,6 @@ import org.junit.Test;
  * {@code lying.pnc} the same with wrong metadata.
  */
 public class SessionTest {
-  private interface Calls {
-    void make() throws Exception;
-  }
-
-  private static <E extends Throwable> E thrown(Class<E> kind, String words, Calls calls) {
-    try {
-      calls.make();
-    } catch (Throwable failure) {
-      assertTrue(failure + " is no " + kind, kind.isInstance(failure));
-      assertTrue(failure.getMessage() + " does not say: " + words, failure.getMessage().contains(words));
-      return kind.cast(failure);
-    }
-    fail("nothing was thrown, " + kind + " was expected: " + words);
-    return null;
-  }
-
-  private static void wrong(String words, Calls calls) {
-    thrown(PinnaceException.InvalidArgument.class, words, calls);
-  }
-
   private static File file(String name) {
     return new File(System.getProperty("pinnace.tests"), name);
   }

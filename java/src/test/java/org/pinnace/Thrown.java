@@ -1,0 +1,30 @@
+package org.pinnace;
+
+import static org.junit.Assert.assertTrue;
+import static org.junit.Assert.fail;
+
+/** What calls throw, for tests of misuse. */
+final class Thrown {
+  interface Calls {
+    void make() throws Exception;
+  }
+
+  private Thrown() {}
+
+  /** The failure, of that kind and with these words in its message. */
+  static <E extends Throwable> E thrown(Class<E> kind, String words, Calls calls) {
+    try {
+      calls.make();
+    } catch (Throwable failure) {
+      assertTrue(failure + " is no " + kind, kind.isInstance(failure));
+      assertTrue(failure.getMessage() + " does not say: " + words, failure.getMessage().contains(words));
+      return kind.cast(failure);
+    }
+    fail("nothing was thrown, " + kind + " was expected: " + words);
+    return null;
+  }
+
+  static void wrong(String words, Calls calls) {
+    thrown(PinnaceException.InvalidArgument.class, words, calls);
+  }
+}
