@@ -1,4 +1,6 @@
 // Rules of operators that move elements: along time they change offsets and lengths, and compute nothing.
+#include <utility>
+
 #include "stream/rules.h"
 
 namespace pinnace {
@@ -38,10 +40,14 @@ Result<StreamStep> stream_padded(StreamReader& reader, const Node& node, const T
   return step;
 }
 
-Result<StreamStep> stream_pad(StreamReader& reader, const Node& node) {
-  const Flow* f = reader.flow(node, 0);
-  const auto amounts = reader.ints(node, 1);
-  if (!f || !amounts) return cannot_stream("pads are not constant");
+Result<NodePads> pads_of(const StreamReader& reader, const Node& node, int axis) {
+  const auto lengths = reader.lengths(node, 1);
+  if (!lengths) return cannot_stream("pads are not constant");
+  NodePads pads;
+  for (const Length& length : *lengths) {
+    if (!length.fixed()) return cannot_stream("pads grow with the number of elements");
+    pads.amounts.push_back(length.plus);
+  }
   const int rank = reader.type(node.inputs[0]).rank();
   std::vector<int64_t> axes;
   if (reader.has(node, 3)) {
@@ -51,39 +57,46 @@ Result<StreamStep> stream_pad(StreamReader& reader, const Node& node) {
   } else {
     for (int i = 0; i < rank; ++i) axes.push_back(i);
   }
-  TimePads pads;
-  std::vector<int64_t> rest = *amounts;
-  bool others = false;
   for (size_t i = 0; i < axes.size(); ++i) {
-    const bool time = axes[i] == f->axis || axes[i] + rank == f->axis;
-    int64_t &begin = rest[i], &end = rest[i + axes.size()];
-    if (time) {
-      pads.begin = begin;
-      pads.end = end;
-      begin = end = 0;
+    int64_t &begin = pads.amounts[i], &end = pads.amounts[i + axes.size()];
+    if (axes[i] == axis || axes[i] + rank == axis) {
+      pads.time.begin = std::exchange(begin, 0);
+      pads.time.end = std::exchange(end, 0);
     } else {
-      others |= begin != 0 || end != 0;
+      pads.others |= begin != 0 || end != 0;
     }
   }
   const std::string_view mode = reader.attr_string(node, "mode");
-  if ((pads.begin > 0 || pads.end > 0) && mode != "constant") {
-    return cannot_stream("padding repeats elements along time, which are not there at the start", std::string(mode));
+  if (mode != "constant" && (pads.time.begin != 0 || pads.time.end != 0)) {
+    if (mode != "reflect" && mode != "edge") {
+      return cannot_stream("what it pads with comes from the other end of time", std::string(mode));
+    }
+    if (pads.time.begin < 0 || pads.time.end < 0) return cannot_stream("it cuts off and repeats", std::string(mode));
+    pads.time.border = mode == "reflect" ? Border::kReflect : Border::kEdge;
   }
   if (reader.has(node, 2)) {
     const auto value = reader.number(node, 2);
     if (!value) return cannot_stream("the padding's value is not constant");
-    pads.value = *value;
+    pads.time.value = *value;
   }
+  return pads;
+}
+
+Result<StreamStep> stream_pad(StreamReader& reader, const Node& node) {
+  const Flow* f = reader.flow(node, 0);
+  if (!f) return cannot_stream("pads are not constant");
+  PINNACE_ASSIGN(const NodePads pads, pads_of(reader, node, f->axis));
   std::function<Result<ValueId>(StreamWriter&, ValueId)> write;
-  if (others) {
-    write = [&node, rest](StreamWriter& w, ValueId x) -> Result<ValueId> {
-      PINNACE_ASSIGN(const ValueId amounts, w.ints(rest));
-      std::vector<ValueId> inputs = {x, amounts};
+  if (pads.others) {
+    write = [&node, amounts = pads.amounts](StreamWriter& w, ValueId x) -> Result<ValueId> {
+      PINNACE_ASSIGN(const ValueId rest, w.ints(amounts));
+      std::vector<ValueId> inputs = {x, rest};
       for (size_t i = 2; i < node.inputs.size(); ++i) inputs.push_back(w.mapped(node.inputs[i]));
       return w.copy(node, std::move(inputs)).outputs[0];
     };
   }
-  return stream_padded(reader, node, pads, std::move(write));
+  return pads.time.border == Border::kConstant ? stream_padded(reader, node, pads.time, std::move(write))
+                                               : stream_bordered(reader, node, pads.time, std::move(write));
 }
 
 Result<StreamStep> stream_slice(StreamReader& reader, const Node& node) {
@@ -213,6 +226,54 @@ Result<StreamStep> stream_concat(StreamReader& reader, const Node& node) {
   auto kept = std::make_shared<const Node>(std::move(pad));
   PINNACE_ASSIGN(StreamStep step, stream_padded(reader, *kept, pads, nullptr));
   step.write = [kept, write = std::move(step.write)](StreamWriter& w, const Needed& n) { return write(w, n); };
+  return step;
+}
+
+Result<StreamStep> stream_expand(StreamReader& reader, const Node& node) {
+  const Flow* f = reader.flow(node, 0);
+  const auto lengths = reader.lengths(node, 1);
+  if (!lengths) return cannot_stream("its shape comes as a stream");
+  const TensorType &x = reader.type(node.inputs[0]), &y = reader.type(node.outputs[0]);
+  const size_t lead = y.shape.size() - lengths->size();
+  std::optional<size_t> time;
+  if (f) time = static_cast<size_t>(f->axis + y.rank() - x.rank());
+  std::vector<int64_t> shape;
+  for (size_t i = 0; i < lengths->size(); ++i) {
+    shape.push_back((*lengths)[i].plus);
+    if ((*lengths)[i].fixed()) continue;
+    if (time && *time != lead + i) return cannot_stream("another axis becomes as long as time", to_string(y.shape));
+    time = lead + i;
+  }
+  if (*time >= lead) shape[*time - lead] = 1;  // time's own number of elements, or the chunk's
+  StreamStep step;
+  if (f) {
+    PINNACE_ASSIGN(step, stream_together(reader, node, [&](size_t, int) { return static_cast<int>(*time); }));
+    step.write = [&node, in = *f, late = *step.delay, shape](StreamWriter& w, const Needed&) -> Status {
+      PINNACE_ASSIGN(const ValueId x, w.delayed(w.mapped(node.inputs[0]), in, late));
+      PINNACE_ASSIGN(const ValueId sizes, w.ints(shape));
+      w.copy(node, {x, sizes});
+      return {};
+    };
+    return step;
+  }
+  const Length& count = (*lengths)[*time - lead];
+  const int own = static_cast<int>(*time) - (y.rank() - x.rank());
+  if (own >= 0 && x.shape[static_cast<size_t>(own)] != Dim(1)) {
+    return cannot_stream("elements along time that are no stream", to_string(x.shape));
+  }
+  Flow out;
+  out.axis = static_cast<int>(*time);
+  out.up = count.up;
+  out.down = count.down;
+  out.more = count.plus;
+  reader.need_multiple(out.down);
+  step.outputs = {out};
+  step.write = [&node, out, shape, at = *time - lead](StreamWriter& w, const Needed&) -> Status {
+    PINNACE_ASSIGN(const ValueId chunk, w.chunk(out.up, out.down));
+    PINNACE_ASSIGN(const ValueId sizes, w.with_size(shape, at, chunk));
+    w.copy(node, {w.mapped(node.inputs[0]), sizes});
+    return {};
+  };
   return step;
 }
 

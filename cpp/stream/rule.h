@@ -27,6 +27,8 @@ struct StreamStep {
   std::optional<int64_t> delay = {};
   /// Which elements of every streamed operand are read for those of the outputs; null: the same.
   std::function<Needed(const Needed&)> reads = nullptr;
+  /// The streamed value that `write` reads; kNoValue: the node's own operands.
+  ValueId source = kNoValue;
   /// Adds the nodes, and says what computes the outputs; null: a copy of the node.
   std::function<Status(StreamWriter&, const Needed&)> write = nullptr;
 };
@@ -124,6 +126,8 @@ class StreamWriter {
   void set_next(ValueId state, ValueId next);
 
   Result<ValueId> ints(const std::vector<int64_t>& elements);
+  /// The same with i64[1] `size` at place `at`.
+  Result<ValueId> with_size(const std::vector<int64_t>& elements, size_t at, ValueId size);
   Result<ValueId> scalar(DType dtype, double value);
   Result<ValueId> constant(const std::string& name, TensorType type, const std::function<double(int64_t)>& element);
   /// i64[1]: elements of the chunk, and of all chunks before it (kMostSeen, if there were more), times up / down.
@@ -131,8 +135,9 @@ class StreamWriter {
   Result<ValueId> seen(int64_t up, int64_t down);
   /// i64[n]: 0, 1, ... for the elements of the chunk.
   Result<ValueId> within(int64_t up, int64_t down);
-  /// i64[1]: how many elements of the stream before v[0] are still to come when the chunk begins; 0 or less: none.
-  Result<ValueId> early(const Flow& flow);
+  /// i64[1]: the place in the chunk of v[0], which is the number of elements before it that are still to come; exact
+  /// down to -`back`, which is what it is from then on at the latest.
+  Result<ValueId> early(const Flow& flow, int64_t back = 0);
   /// i64[1]: the place in the chunk of v's last element, behind all of them unless the input has ended.
   Result<ValueId> last_within(const Flow& flow);
 

@@ -8,10 +8,13 @@ namespace pinnace {
 Result<StreamStep> stream_attention(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_behind_axis(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_channelwise(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_col2im(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_concat(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_cum_sum(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_einsum(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_elementwise(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_expand(StreamReader& reader, const Node& node);
+Result<StreamStep> stream_fourier(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_gather(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_one_axis(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_pad(StreamReader& reader, const Node& node);
@@ -31,13 +34,30 @@ Result<StreamStep> stream_window(StreamReader& reader, const Node& node);
 Result<StreamStep> stream_together(StreamReader& reader, const Node& node,
                                    const std::function<std::optional<int>(size_t operand, int axis)>& axis_of);
 
-/// `begin` elements `value` before a value and `end` behind it; negative numbers are cut off.
+/// What stands before a value's first element and behind its last one: a number; the elements inside, mirrored at the
+/// first or the last one; or the first or the last one again. As the modes constant, reflect and edge of pad.
+enum class Border : uint8_t { kConstant, kReflect, kEdge };
+
+/// `begin` elements before a value and `end` behind it, `value` where the border is a constant; negative numbers are
+/// cut off.
 struct TimePads {
   int64_t begin = 0, end = 0;
   double value = 0;
+  Border border = Border::kConstant;
 };
-/// Of input 0; `write_rest` computes what the operator does beside time and gives the result, null: nothing.
+/// Those of a pad node, along the axis of time; and of all its axes, with 0 for time.
+struct NodePads {
+  TimePads time;
+  std::vector<int64_t> amounts;
+  bool others = false;  ///< whether it pads another axis
+};
+Result<NodePads> pads_of(const StreamReader& reader, const Node& node, int axis);
+/// Of input 0, with a constant; `write_rest` computes what the operator does beside time and gives the result, null:
+/// nothing.
 Result<StreamStep> stream_padded(StreamReader& reader, const Node& node, const TimePads& pads,
                                  std::function<Result<ValueId>(StreamWriter&, ValueId)> write_rest);
+/// The same with elements of the value itself, of which there must be more than there are pads.
+Result<StreamStep> stream_bordered(StreamReader& reader, const Node& node, const TimePads& pads,
+                                   std::function<Result<ValueId>(StreamWriter&, ValueId)> write_rest);
 
 }  // namespace pinnace

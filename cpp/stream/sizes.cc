@@ -20,10 +20,15 @@ std::optional<Length> computed(StreamReader& reader, std::string_view op, const 
     const Length &l = a.fixed() ? b : a, &factor = a.fixed() ? a : b;
     return reduced({l.up * factor.plus, l.down, l.plus * factor.plus});
   }
-  if (op == "div" && b.fixed() && b.plus > 0) {
-    const Length l = reduced({a.up, a.down * b.plus, floor_div(a.plus, b.plus)});
+  if ((op == "max" || op == "min") && a.up * b.down == b.up * a.down) {
+    return op == "max" ? reduced({a.up, a.down, std::max(a.plus, b.plus)})
+                       : reduced({a.up, a.down, std::min(a.plus, b.plus)});
+  }
+  if ((op == "div" || op == "mod") && b.fixed() && b.plus > 0) {
+    const int64_t whole = floor_div(a.plus, b.plus);
+    const Length l = reduced({a.up, a.down * b.plus, whole});
     if (!l.fixed()) reader.need_multiple(l.down);
-    return l;
+    return op == "div" ? l : Length{0, 1, a.plus - whole * b.plus};
   }
   return std::nullopt;
 }

@@ -138,16 +138,18 @@ Status Streaming::analyse_node(const Node& node, std::optional<StreamStep>& step
       reader_[node.outputs[0]] = {std::nullopt, std::move(lengths), true};
       return {};
     }
-    if (node.op != "range") {  // nobody may read it
+    if (node.op != "range" && node.op != "expand") {  // nobody may read it
       for (const ValueId id : node.outputs) reader_[id].depends = true;
       return {};
     }
   }
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue || !reader_[node.inputs[i]].depends) continue;
-    const bool shapes = (node.op == "reshape" && i == 1) || (node.op == "slice" && (i == 1 || i == 2)) ||
-                        (node.op == "resize" && i == 3) || node.op == "range";
-    if (!shapes) {
+    static constexpr std::pair<std::string_view, size_t> kSizes[] = {
+        {"col2im", 1}, {"expand", 1}, {"pad", 1},   {"range", 0}, {"range", 1},
+        {"range", 2},  {"reshape", 1}, {"resize", 3}, {"slice", 1}, {"slice", 2}};
+    if (std::find(std::begin(kSizes), std::end(kSizes), std::pair<std::string_view, size_t>(node.op, i)) ==
+        std::end(kSizes)) {
       return cannot_stream("it reads what the number of elements, or the last one, decides",
                            whole_.value(node.inputs[i]).name);
     }
@@ -211,7 +213,8 @@ void Streaming::find_needs() {
     written_needs_[i] = all;
     if (!all.any()) continue;
     const Needed reads = steps_[i]->reads ? steps_[i]->reads(all) : all;
-    for (const ValueId id : node.inputs) {
+    const std::vector<ValueId> source = {steps_[i]->source};
+    for (const ValueId id : steps_[i]->source == kNoValue ? node.inputs : source) {
       const Flow* flow = reader_.flow(id);
       if (!flow) continue;
       needed_[static_cast<size_t>(id)].add({std::max<int64_t>(0, reads.first), std::min(flow->more, reads.last)});

@@ -44,9 +44,10 @@ bool keeps_zero(const StreamReader& reader, const Node& node) {
     return function && zero_at_zero(*function);
   }
   static constexpr std::string_view kOthers[] = {
-      "cast",      "flatten",    "identity",    "mul",        "prelu",      "reduce_l1",
-      "reduce_l2", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "reduce_sum_square",
-      "reshape",   "slice",      "split",       "squeeze",    "transpose",  "unsqueeze"};
+      "cast",      "dft",        "expand",      "flatten",    "identity",   "mul",
+      "prelu",     "reduce_l1",  "reduce_l2",   "reduce_max", "reduce_mean", "reduce_min",
+      "reduce_sum", "reduce_sum_square", "reshape", "slice",  "split",      "squeeze",
+      "transpose", "unsqueeze"};
   return std::find(std::begin(kOthers), std::end(kOthers), node.op) != std::end(kOthers);
 }
 
@@ -221,6 +222,18 @@ Result<StreamStep> stream_einsum(StreamReader& reader, const Node& node) {
   return stream_together(reader, node, [&](size_t, int) {
     const auto at = std::find(e.out.begin(), e.out.end(), *time);
     return at == e.out.end() ? std::nullopt : std::optional(static_cast<int>(at - e.out.begin()));
+  });
+}
+
+Result<StreamStep> stream_fourier(StreamReader& reader, const Node& node) {
+  const int last = reader.type(node.inputs[0]).rank() - 1;
+  const auto given = reader.has(node, 2) ? reader.number(node, 2) : std::optional(-2.0);
+  if (!given || (reader.has(node, 1) && !reader.number(node, 1))) {
+    return cannot_stream("its axis and its length are not constant");
+  }
+  const int axis = static_cast<int>(*given) + (*given < 0 ? last + 1 : 0);
+  return stream_together(reader, node, [&](size_t i, int time) {
+    return i == 0 && time != axis && time != last ? std::optional(time) : std::nullopt;
   });
 }
 

@@ -79,6 +79,21 @@ Result<ValueId> StreamWriter::ints(const std::vector<int64_t>& elements) {
   return id;
 }
 
+Result<ValueId> StreamWriter::with_size(const std::vector<int64_t>& elements, size_t at, ValueId size) {
+  std::vector<ValueId> parts;
+  const auto place = elements.begin() + static_cast<ptrdiff_t>(at);
+  if (place != elements.begin()) {
+    PINNACE_ASSIGN(parts.emplace_back(), ints({elements.begin(), place}));
+  }
+  parts.push_back(size);
+  if (place + 1 != elements.end()) {
+    PINNACE_ASSIGN(parts.emplace_back(), ints({place + 1, elements.end()}));
+  }
+  if (parts.size() == 1) return size;
+  const TensorType type{DType::kI64, {static_cast<int64_t>(elements.size())}, nullptr};
+  return add("concat", "sizes", std::move(parts), type, {{"axis", int64_t{0}}});
+}
+
 Result<ValueId> StreamWriter::scalar(DType dtype, double value) {
   return constant("number", TensorType{dtype, {}, nullptr}, [&](int64_t) { return value; });
 }
@@ -240,12 +255,12 @@ Result<ValueId> StreamWriter::within(int64_t up, int64_t down) {
   return id;
 }
 
-Result<ValueId> StreamWriter::early(const Flow& flow) {
+Result<ValueId> StreamWriter::early(const Flow& flow, int64_t back) {
   // No more of the elements seen than matter, so that their product with the rate fits 32 bits, which some devices
   // have.
   const TensorType one{DType::kI64, {1}, nullptr};
   PINNACE_ASSIGN(const ValueId all, seen(1, 1));
-  PINNACE_ASSIGN(const ValueId enough, ints({ceil_div(flow.delay, flow.up) * flow.down}));
+  PINNACE_ASSIGN(const ValueId enough, ints({ceil_div(std::max<int64_t>(0, flow.delay + back), flow.up) * flow.down}));
   PINNACE_ASSIGN(const ValueId count, scaled(add("min", "seen_enough", {all, enough}, one), flow.up, flow.down));
   PINNACE_ASSIGN(const ValueId delay, ints({flow.delay}));
   return add("sub", "early", {delay, count}, one);

@@ -30,7 +30,7 @@ def open_time(arguments: Mapping[str, Any], streams: Mapping[str, int], refusals
     if not set(streams) <= set(arguments):
         return None
     name = re.sub(r"\W", "_", next(iter(streams))) + "_time"
-    least = max([1, *(int(n) for text in refusals for n in re.findall(rf"\b{name}', min=(\d+)", text))])
+    least = max([0, *(int(n) for text in refusals for n in re.findall(rf"\b{name}', min=(\d+)", text))])
     multiple = math.lcm(*(int(n) for text in refusals for n in re.findall(rf"\b{name} = (\d+)\*_{name}\b", text)))
     shapes: dict[str, Any] = dict.fromkeys(arguments)
     for argument, axis in streams.items():

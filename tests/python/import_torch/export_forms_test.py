@@ -11,6 +11,7 @@ from typing import Any
 import pinnace as pn
 import pytest
 import torch
+import torch.nn.functional as F
 from agreeing import assert_agree
 from pinnace.torch.export import narrowed
 from torch import Tensor, nn
@@ -306,3 +307,53 @@ def test_assertions_that_no_result_depends_on_are_no_reason_to_refuse() -> None:
     program = pn.load(shuffled, torch.rand(2, 4, 6, 8), {0: "n", 1: "c", 2: "h", 3: "w"}).build()
     assert "also at" in program.metadata["verified.sizes"]
     hold(shuffled, program, torch.rand(1, 8, 3, 5))
+
+
+class _Inverse(nn.Module):
+    """istft of what stft gives, of the signal's length and some more."""
+
+    def __init__(self, more: int, **options: Any) -> None:
+        super().__init__()
+        self.more, self.options = more, options
+        self.window: torch.Tensor
+        # Where no window covers an element, torch divides by nothing and refuses.
+        self.register_buffer("window", 0.1 + torch.hann_window(48 if more < 16 else 64))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        options = {"win_length": len(self.window), "window": self.window, **self.options}
+        z = torch.stft(x, 64, 16, return_complex=True, **options)
+        y: torch.Tensor = torch.istft(z * 0.5, 64, 16, length=x.shape[-1] + self.more, **options)
+        return y
+
+
+@pytest.mark.parametrize("more", [0, -20, 9, 200])
+@pytest.mark.parametrize("options", [{}, {"normalized": True}, {"onesided": False}], ids=str)
+def test_istft_of_open_length(more: int, options: dict[str, Any]) -> None:
+    """Lengths that are multiples of the step, and others, whose last elements few frames cover, or none."""
+    module = _Inverse(more, **options)
+    program = pn.load(module, (torch.randn(2, 480),), [{1: pn.Dim("t", 64, 4000)}]).build(targets=["cpu"])
+    (name,) = program.inputs
+    before = torch.istft, torch.Tensor.istft
+    for length in (64, 100, 479, 480, 481, 1023):
+        x = torch.randn(2, length)
+        (y,) = pn.Session(program, target="cpu").run({name: x.numpy()}).values()
+        assert_agree(y, module(x).numpy())
+    assert (torch.istft, torch.Tensor.istft) == before
+
+
+@pytest.mark.parametrize(("size", "step"), [(8, 4), (20, 8), (3, 1), (4, 6), (1, 1)])
+def test_windows_of_open_length(size: int, step: int) -> None:
+    """Tensor.unfold, nn.functional.unfold and fold over a dimension of open size."""
+
+    class Windows(nn.Module):
+        def forward(self, x: torch.Tensor) -> Any:  # [2, 3, T]
+            columns = F.unfold(x[:, :, None], (1, size), stride=(1, step))
+            length = step * (columns.shape[-1] - 1) + size
+            return x.unfold(2, size, step) * 2, columns, F.fold(columns, (1, length), (1, size), stride=(1, step))
+
+    program = pn.load(Windows(), (torch.randn(2, 3, 50),), [{2: pn.Dim("t", 24, 400)}]).build(targets=["cpu"])
+    (name,) = program.inputs
+    for length in (24, 31, 32, 50, 399):
+        x = torch.randn(2, 3, length)
+        for y, want in zip(pn.Session(program, target="cpu").run({name: x.numpy()}).values(), Windows()(x), strict=True):
+            assert_agree(y, want.numpy())

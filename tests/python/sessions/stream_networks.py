@@ -183,6 +183,51 @@ class SpectralMask(nn.Module):
         return spectrum.real * mask, spectrum.imag * mask
 
 
+class Denoiser(nn.Module):
+    """A recurrent mask on spectra, between stft and istft as torch has them by default: centred, so that the signal is
+    padded at both ends, by what `pad_mode` says, and of the signal's own length."""
+
+    def __init__(self, pad_mode: str) -> None:
+        super().__init__()
+        self.pad_mode = pad_mode
+        self.window: torch.Tensor
+        self.register_buffer("window", torch.hann_window(64))
+        self.cells = nn.GRU(33, 33, batch_first=True)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        spectrum = torch.stft(x, 64, 16, window=self.window, pad_mode=self.pad_mode, return_complex=True)
+        mask = torch.sigmoid(self.cells(spectrum.abs().transpose(1, 2))[0]).transpose(1, 2)
+        return torch.istft(spectrum * mask, 64, 16, window=self.window, length=x.shape[-1])
+
+
+class Mirrored(nn.Module):
+    """Convolutions that pad with their input's own elements, one of them with a stride, and a pad by itself."""
+
+    def __init__(self, mode: str) -> None:
+        super().__init__()
+        self.mode = mode
+        self.first = nn.Conv1d(2, 4, 7, padding=3, padding_mode=mode)
+        self.second = nn.Conv1d(4, 8, 4, stride=2, padding=1, padding_mode=mode)
+        self.last = nn.ConvTranspose1d(8, 2, 2, stride=2)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.last(F.relu(self.second(F.relu(self.first(x)))))
+        return F.pad(torch.tanh(y), (2, 5), mode=self.mode)
+
+
+class Frames(nn.Module):
+    """Overlapping frames by unfold, each through a layer, laid over each other by fold."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(20, 20)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        frames = self.layer(x.unfold(-1, 20, 8)).transpose(-1, -2).squeeze(1)
+        length = 8 * (frames.shape[-1] - 1) + 20
+        return F.fold(frames, (1, length), (1, 20), stride=(1, 8)).squeeze(2)
+
+
 class Picture(nn.Module):
     """Two-dimensional convolutions over frames and bins, pools, and nearest upsampling along time."""
 
@@ -227,5 +272,10 @@ NETWORKS = {
     "transformer_ahead": Network(lambda: CausalTransformer(240, True), (1, 230, 8), 1, 2, 1, 240),
     "sines": Network(Sines, (1, 230, 33), 1, 0),
     "stft": Network(SpectralMask, (1, 32 * 110), 1, 32, 32),
+    "denoiser": Network(lambda: Denoiser("constant"), (1, 16 * 110), 1, 48, 16),
+    "denoiser_reflect": Network(lambda: Denoiser("reflect"), (1, 16 * 110), 1, 64, 16),
+    "mirrored": Network(lambda: Mirrored("reflect"), (1, 2, 2 * 110), 2, 6, 2),
+    "repeated": Network(lambda: Mirrored("replicate"), (1, 2, 2 * 110), 2, 4, 2),
+    "frames": Network(Frames, (1, 1, 8 * 110), 2, 16, 8),
     "picture": Network(Picture, (1, 1, 220, 8), 2, 8, 2),
 }  # fmt: skip

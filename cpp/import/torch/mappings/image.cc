@@ -38,25 +38,32 @@ void map_im2col(Call& c) {
     x = c.add("pad", {x, c.constant_ints({0, 0, padding[0], padding[1], 0, 0, padding[0], padding[1]}),
                       c.constant_int(0, c.dtype_of(x))});
   }
-  Ints places;
+  Scalar places = Scalar::of_int(1);
   for (int64_t axis = 2; axis < 4; ++axis) {  // a window's elements, then its places, instead of the axis
     const auto i = static_cast<size_t>(axis - 2);
     const int64_t at = axis + static_cast<int64_t>(i);
     const Dim size = c.dim(x, at);
     const int64_t reach = dilation[i] * (kernel[i] - 1) + 1;
+    if (!size.known() && dilation[i] == 1) {
+      x = c.swap(windows_of_open_axis(c, x, at, kernel[i], stride[i]), at, at + 1);
+      if (!c.ok()) return;
+      places = c.multiply_sizes(places, c.size_of(x, at + 1));
+      continue;
+    }
     if (!size.known() || size.size < reach || size.size > kLongest)
-      return c.fail("unfold of a symbolic dimension, or beyond it", to_string(c.type(x)));
-    places.push_back((size.size - reach) / stride[i] + 1);
-    if (places[i] > kMostIndices / kernel[i]) return c.fail("unfold into this many windows", str_cat(places[i]));
+      return c.fail("unfold of a symbolic dimension with dilation, or beyond it", to_string(c.type(x)));
+    const int64_t count = (size.size - reach) / stride[i] + 1;
+    places = c.multiply_sizes(places, Scalar::of_int(count));
+    if (count > kMostIndices / kernel[i]) return c.fail("unfold into this many windows", str_cat(count));
     Ints index;
     for (int64_t k = 0; k < kernel[i]; ++k) {
-      for (int64_t p = 0; p < places[i]; ++p) index.push_back(p * stride[i] + k * dilation[i]);
+      for (int64_t p = 0; p < count; ++p) index.push_back(p * stride[i] + k * dilation[i]);
     }
-    x = c.add("gather", {x, c.reshape(c.constant_ints(index), Ints{kernel[i], places[i]})}, {{"axis", at}});
+    x = c.add("gather", {x, c.reshape(c.constant_ints(index), Ints{kernel[i], count})}, {{"axis", at}});
   }
   x = c.transpose(x, {0, 1, 2, 4, 3, 5});
   const Scalar rows = Scalar::of_int(channels.size * kernel[0] * kernel[1]);
-  x = c.reshape(x, std::vector<Scalar>{batch, rows, Scalar::of_int(places[0] * places[1])});
+  x = c.reshape(x, std::vector<Scalar>{batch, rows, places});
   c.output(single ? c.squeeze(x, {0}) : x);
 }
 
@@ -64,9 +71,11 @@ void map_col2im(Call& c) {
   bool single;
   const ValueId x = with_batch(c, c.tensor("self"), 3, single);
   const Ints kernel = c.ints("kernel_size", 2, 1), dilation = c.ints("dilation", 2, 1),
-             padding = c.ints("padding", 2, 0), stride = c.ints("stride", 2, 1), size = c.ints("output_size", 2, 1);
+             padding = c.ints("padding", 2, 0), stride = c.ints("stride", 2, 1);
+  const std::vector<Scalar> size = c.sizes("output_size");
+  if (size.size() != 2) return c.fail("output_size", str_cat(size.size(), " numbers"));
   const ValueId y = c.add(
-      "col2im", {x, c.constant_ints(size), c.constant_ints(kernel)},
+      "col2im", {x, c.size_values(size), c.constant_ints(kernel)},
       {{"dilations", dilation}, {"pads", Ints{padding[0], padding[1], padding[0], padding[1]}}, {"strides", stride}});
   c.output(single ? c.squeeze(y, {0}) : y);
 }

@@ -106,6 +106,16 @@ void map_diagonal(Call& c) {
   c.output(c.gather(c.reshape(moved, sizes), c.constant_ints(at), rank - 2));
 }
 
+/// Dimension axis + 1 becomes the last one.
+ValueId with_last(Call& c, ValueId x, int64_t axis) {
+  std::vector<int64_t> order;
+  for (int i = 0; i < c.rank(x); ++i) {
+    if (i != axis + 1) order.push_back(i);
+  }
+  order.push_back(axis + 1);
+  return c.transpose(x, order);
+}
+
 // unfold(dim, size, step): windows of a dimension as a new last one
 void map_unfold(Call& c) {
   ValueId x = c.tensor("self");
@@ -116,8 +126,13 @@ void map_unfold(Call& c) {
   }
   const int64_t axis = c.axis("dimension", c.rank(x)), size = c.integer("size"), step = c.integer("step");
   const Dim length = c.dim(x, axis);
-  if (!length.known() || step < 1 || size < 0 || size > length.size)
-    return c.fail("unfold of a symbolic dimension, or beyond it");
+  if (step < 1 || size < 0 || (length.known() && size > length.size)) {
+    return c.fail("unfold beyond the dimension", str_cat(size, " in steps of ", step));
+  }
+  if (!length.known()) {
+    c.shares(Sharing::kView);
+    return c.output(with_last(c, windows_of_open_axis(c, x, axis, size, step), axis));
+  }
   const int64_t windows = (length.size - size) / step + 1;
   if (windows > (1 << 22) / std::max<int64_t>(size, 1))
     return c.fail("unfold into this many windows", str_cat(windows));
@@ -127,13 +142,7 @@ void map_unfold(Call& c) {
   }
   c.shares(Sharing::kView);
   const ValueId index = c.reshape(c.constant_ints(at), std::vector<int64_t>{windows, size});
-  const ValueId windowed = c.gather(x, index, axis);  // [..., windows, size, ...]
-  std::vector<int64_t> order;
-  for (int i = 0; i < c.rank(x) + 1; ++i) {
-    if (i != axis + 1) order.push_back(i);
-  }
-  order.push_back(axis + 1);
-  c.output(c.transpose(windowed, order));
+  c.output(with_last(c, c.gather(x, index, axis), axis));
 }
 
 /// Where each element of a tensor with these strides lies, counted from its first one; nothing if there are more than
@@ -308,6 +317,36 @@ std::vector<int64_t> split_sizes(Call& c, ValueId x, int64_t axis) {
   }
   for (int64_t at = 0; at < size.size; at += step) parts.push_back(std::min(step, size.size - at));
   return parts;
+}
+
+ValueId windows_of_open_axis(Call& c, ValueId x, int64_t axis, int64_t size, int64_t step) {
+  // A window is so many pieces of `step` elements, of the last of which it may have a part alone.
+  constexpr int64_t kMostPieces = 256;
+  const int64_t pieces = (size + step - 1) / step;
+  if (size < 1 || pieces > kMostPieces) {
+    c.fail("windows of an open dimension of this size", str_cat(size, " in steps of ", step));
+    return kNoValue;
+  }
+  const Scalar later = c.add_sizes(c.size_of(x, axis), Scalar::of_int(step - size));
+  if (!c.ok()) return kNoValue;
+  const Scalar windows =
+      Scalar::of_value(Scalar::Kind::kInt, c.add("div", {c.size_value(later), c.constant_ints({step})}));
+  const Scalar covered = c.multiply_sizes(windows, Scalar::of_int(step));
+  if (const int64_t beyond = pieces * step - size; beyond > 0) {  // read by the last window's last piece
+    std::vector<int64_t> amounts(2 * static_cast<size_t>(c.type(x).rank()), 0);
+    amounts[static_cast<size_t>(axis + c.type(x).rank())] = beyond;
+    x = c.paired_like(x, c.add("pad", {x, c.constant_ints(amounts), c.constant(0, c.dtype_of(x))}));
+  }
+  std::vector<Scalar> sizes = c.sizes_of(x);
+  sizes[static_cast<size_t>(axis)] = windows;
+  sizes.insert(sizes.begin() + axis + 1, Scalar::of_int(step));
+  std::vector<ValueId> parts;
+  for (int64_t i = 0; i < pieces; ++i) {
+    const Scalar end = c.add_sizes(covered, Scalar::of_int(i * step));
+    parts.push_back(c.reshape(c.slice(x, axis, Scalar::of_int(i * step), end), sizes));
+  }
+  const ValueId joined = parts.size() == 1 ? parts[0] : c.concat(std::move(parts), axis + 1);
+  return pieces * step == size ? joined : c.slice(joined, axis + 1, Scalar::of_int(0), Scalar::of_int(size));
 }
 
 }  // namespace pinnace::torch_import

@@ -266,10 +266,15 @@ void map_istft(Call& c) {
   const auto middle = [&](ValueId id) { return c.slice(overlapped(c, id, f, length), 1, start, end); };
   ValueId y = c.add("div", {middle(frames), middle(squares)});
   if (cut) {  // behind the last frame there is silence
-    const Dim have = c.dim(y, 1);
-    if (!wanted.known || !have.known()) return c.fail("istft with a length, of a symbolic number of frames");
-    if (have.size < wanted.integer)
-      y = c.add("pad", {y, c.constant_ints({0, 0, 0, wanted.integer - have.size}), c.constant(0, dtype)});
+    const Scalar have = c.add_sizes(length, Scalar::of_int(-skip));
+    Scalar missing = c.add_sizes(wanted, c.multiply_sizes(have, Scalar::of_int(-1)));
+    if (!missing.known) {
+      missing = Scalar::of_value(Scalar::Kind::kInt, c.add("max", {missing.value, c.constant_ints({0})}));
+    }
+    if (!missing.known || missing.integer > 0) {
+      const Scalar none = Scalar::of_int(0);
+      y = c.add("pad", {y, c.size_values({none, none, none, missing}), c.constant(0, dtype)});
+    }
   }
   c.output(rank == 2 ? c.squeeze(y, {0}) : y);
 }
