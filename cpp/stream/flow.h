@@ -28,7 +28,9 @@ struct Flow {
   /// begins with them.
   int64_t delay = 0;
   double fill = 0;
-  /// What the stream holds before v[0] (only where delay is above 0) and behind v's last element, if it is one number.
+  /// What the stream holds before v[0] and behind v's last element, if it is one number; before v[0], where the delay
+  /// is not above 0, what a delay line begins with, 0 if nothing is said. Like `fill` a number as it is stored, but of
+  /// a quantised type what it stands for.
   std::optional<double> before, after;
 
   bool same_rate(const Flow& other) const { return up == other.up && down == other.down; }
@@ -46,7 +48,7 @@ struct Flow {
   Flow delayed(int64_t to) const {
     Flow f = *this;
     if (to == delay) return f;
-    if (delay <= 0) f.before = 0;
+    if (delay <= 0) f.before = before.value_or(0);
     f.delay = to;
     return f;
   }

@@ -128,7 +128,8 @@ class StreamWriter {
   Result<ValueId> ints(const std::vector<int64_t>& elements);
   /// The same with i64[1] `size` at place `at`.
   Result<ValueId> with_size(const std::vector<int64_t>& elements, size_t at, ValueId size);
-  Result<ValueId> scalar(DType dtype, double value);
+  /// An element of such a tensor.
+  Result<ValueId> scalar(const TensorType& like, double value);
   Result<ValueId> constant(const std::string& name, TensorType type, const std::function<double(int64_t)>& element);
   /// i64[1]: elements of the chunk, and of all chunks before it (kMostSeen, if there were more), times up / down.
   Result<ValueId> chunk(int64_t up, int64_t down);

@@ -146,7 +146,7 @@ Status Streaming::analyse_node(const Node& node, std::optional<StreamStep>& step
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue || !reader_[node.inputs[i]].depends) continue;
     static constexpr std::pair<std::string_view, size_t> kSizes[] = {
-        {"col2im", 1}, {"expand", 1}, {"pad", 1},   {"range", 0}, {"range", 1},
+        {"col2im", 1}, {"expand", 1},  {"pad", 1},    {"range", 0}, {"range", 1},
         {"range", 2},  {"reshape", 1}, {"resize", 3}, {"slice", 1}, {"slice", 2}};
     if (std::find(std::begin(kSizes), std::end(kSizes), std::pair<std::string_view, size_t>(node.op, i)) ==
         std::end(kSizes)) {

@@ -44,11 +44,33 @@ bool keeps_zero(const StreamReader& reader, const Node& node) {
     return function && zero_at_zero(*function);
   }
   static constexpr std::string_view kOthers[] = {
-      "cast",      "dft",        "expand",      "flatten",    "identity",   "mul",
-      "prelu",     "reduce_l1",  "reduce_l2",   "reduce_max", "reduce_mean", "reduce_min",
-      "reduce_sum", "reduce_sum_square", "reshape", "slice",  "split",      "squeeze",
-      "transpose", "unsqueeze"};
+      "cast",      "dft",       "expand",     "flatten",     "identity",   "mul",        "prelu",
+      "reduce_l1", "reduce_l2", "reduce_max", "reduce_mean", "reduce_min", "reduce_sum", "reduce_sum_square",
+      "reshape",   "slice",     "split",      "squeeze",     "transpose",  "unsqueeze"};
   return std::find(std::begin(kOthers), std::end(kOthers), node.op) != std::end(kOthers);
+}
+
+/// What the node gives for the number `x` in the place of its only streamed operand, if that is known: of 0, and of the
+/// integer that stands for 0.
+std::optional<double> result_of(const StreamReader& reader, const Node& node, std::optional<double> x) {
+  if (!x) return std::nullopt;
+  const TensorType &from = reader.type(node.inputs[0]), &to = reader.type(node.outputs[0]);
+  const auto zero_of = [&](const TensorType& type) -> std::optional<double> {
+    if (!type.quantized()) return std::nullopt;
+    return type.quantization->axis < 0 ? std::optional<double>(type.quantization->zero_points[0]) : std::nullopt;
+  };
+  std::optional<double> before, after;  // what stands for 0, in the operand and in the result
+  if (node.op == "quantize_linear" || node.op == "dequantize_linear") {
+    const std::optional<double> zero = reader.has(node, 2) ? reader.number(node, 2) : 0.0;
+    before = node.op == "quantize_linear" ? 0.0 : zero;
+    after = node.op == "quantize_linear" ? zero : 0.0;
+  } else if (node.op == "cast" && from.quantized() != to.quantized()) {
+    before = from.quantized() ? 0.0 : zero_of(to);
+    after = from.quantized() ? zero_of(from) : 0.0;
+  } else if (keeps_zero(reader, node)) {
+    before = after = 0.0;
+  }
+  return before && *x == *before ? after : std::nullopt;
 }
 
 /// Whether all streamed operands have to be 0 for the result to be 0.
@@ -62,6 +84,7 @@ bool needs_all_zero(const Node& node) {
 Result<StreamStep> stream_together(StreamReader& reader, const Node& node,
                                    const std::function<std::optional<int>(size_t operand, int axis)>& axis_of) {
   std::optional<Flow> out;
+  int streamed = 0;
   bool zero_before = true, zero_after = true, all_fill_zero = true, all_streamed = true;
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue) continue;
@@ -74,7 +97,8 @@ Result<StreamStep> stream_together(StreamReader& reader, const Node& node,
     if (!axis) return cannot_stream("the operator computes along time", str_cat("axis ", f->axis));
     Flow here = *f;
     here.axis = *axis;
-    if (here.delay <= 0) here.before = 0;  // there is nothing yet; a delay line would begin with zeros
+    if (here.delay <= 0) here.before = here.before.value_or(0);  // there is nothing yet, but what a delay line has
+    ++streamed;
     if (!out) {
       out = here;
     } else {
@@ -94,13 +118,21 @@ Result<StreamStep> stream_together(StreamReader& reader, const Node& node,
     all_fill_zero &= here.delay >= 0 || here.fill == 0;
   }
   const bool zeros = keeps_zero(reader, node) || (needs_all_zero(node) && all_streamed);
-  out->before = zeros && zero_before ? std::optional(0.0) : std::nullopt;
-  out->after = zeros && zero_after ? std::optional(0.0) : std::nullopt;
-  out->fill = 0;
-  if (out->delay < 0 && !(zeros && all_fill_zero)) {
+  std::optional<double> fill;
+  if (streamed == 1) {
+    out->before = result_of(reader, node, out->before);
+    out->after = result_of(reader, node, out->after);
+    fill = result_of(reader, node, out->fill);
+  } else {
+    out->before = zeros && zero_before ? std::optional(0.0) : std::nullopt;
+    out->after = zeros && zero_after ? std::optional(0.0) : std::nullopt;
+    if (zeros && all_fill_zero) fill = 0;
+  }
+  if (out->delay < 0 && !fill) {
     out->delay = 0;
     out->before.reset();
   }
+  out->fill = fill.value_or(0);
   StreamStep step;
   step.delay = out->delay;
   step.outputs.assign(node.outputs.size(), out);
@@ -116,7 +148,11 @@ Result<StreamStep> stream_elementwise(StreamReader& reader, const Node& node) {
   for (size_t i = 0; i < node.inputs.size(); ++i) {
     if (node.inputs[i] == kNoValue || reader.flow(node, i)) continue;
     const TensorType& type = reader.type(node.inputs[i]);
-    const int at = *time - (rank - type.rank());
+    int at = *time - (rank - type.rank());
+    if (node.op.ends_with("quantize_linear") && type.rank() == 1) {  // scales or zero points along the attribute's axis
+      const int64_t axis = reader.attr_int(node, "axis");
+      at = *time == axis + (axis < 0 ? rank : 0) ? 0 : -1;
+    }
     if (at >= 0 && type.shape[static_cast<size_t>(at)] != Dim(1)) {
       return cannot_stream("an operand that is no stream has elements along time", to_string(type.shape));
     }

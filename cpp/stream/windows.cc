@@ -51,8 +51,8 @@ void clear_pads(Node& node, int axis, size_t rank) {
   pads[static_cast<size_t>(axis) - 2] = pads[static_cast<size_t>(axis) - 2 + rank] = 0;
 }
 
-/// Elements [-tail, chunk - spare) of the stream, counted from the first one of the chunk, where those outside the value
-/// are made of those inside. The windows of a chunk read no others.
+/// Elements [-tail, chunk - spare) of the stream, counted from the first one of the chunk, where those outside the
+/// value are made of those inside. The windows of a chunk read no others.
 Result<ValueId> with_border(StreamWriter& w, ValueId x, const Flow& in, const TimeWindow& window, const Needed& reads,
                             int64_t tail, int64_t spare) {
   const TensorType one{DType::kI64, {1}, nullptr}, line{DType::kI64, {Dim()}, nullptr};
@@ -78,7 +78,8 @@ Result<ValueId> with_border(StreamWriter& w, ValueId x, const Flow& in, const Ti
   if (reads.first < 0) {
     PINNACE_ASSIGN(const ValueId first, w.early(in, tail));
     if (mirrors) {
-      const ValueId inside = binary("sub", "from_first", place, first), outside = binary("sub", "mirrored", first, place);
+      const ValueId inside = binary("sub", "from_first", place, first),
+                    outside = binary("sub", "mirrored", first, place);
       place = binary("add", "begun", binary("max", "distance", inside, outside), first);
     } else {
       place = binary("max", "begun", place, first);
@@ -276,8 +277,10 @@ Result<StreamStep> stream_window(StreamReader& reader, const Node& node) {
     if (reader.attr_int(node, "ceil_mode")) return cannot_stream("ceil_mode depends on the number of elements");
     if (node.op == "max_pool") {
       window.padding = -std::numeric_limits<double>::infinity();
-      const DType dtype = reader.type(node.inputs[0]).dtype;
-      if (dtype == DType::kI8 || dtype == DType::kU8) return cannot_stream("pools of integers have no rule");
+      const TensorType& x = reader.type(node.inputs[0]);
+      if (!x.quantized() && (x.dtype == DType::kI8 || x.dtype == DType::kU8)) {
+        return cannot_stream("pools of integers have no rule");
+      }
     } else if (!reader.attr_int(node, "count_include_pad") && (window.left || window.right)) {
       return cannot_stream("padding is left out of means (count_include_pad is false)");
     }

@@ -13,6 +13,27 @@ TensorType with_open(TensorType type, int axis) {
   return type;
 }
 
+/// The bytes of a tensor whose elements these are; of a quantised one what they stand for.
+Result<Buffer> filled(const TensorType& type, const std::function<double(int64_t)>& element) {
+  if (!(dtypes(type.dtype) & kAny)) {
+    return cannot_stream("values of this type cannot be kept", std::string(dtype_name(type.dtype)));
+  }
+  if (type.quantized() && type.quantization->axis >= 0) {
+    return cannot_stream("values with several scales cannot be kept", to_string(type));
+  }
+  PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "elements of a stream"));
+  visit(type.dtype, [&](auto zero) {
+    using T = decltype(zero);
+    auto* to = reinterpret_cast<T*>(bytes.data());
+    for (int64_t i = 0; i < type.elements(); ++i) {
+      double stored = element(i);
+      if (type.quantized()) stored = quantize(static_cast<float>(stored), scale_zero(type), int_range(type.dtype));
+      to[i] = convert<T>(stored);
+    }
+  });
+  return bytes;
+}
+
 }  // namespace
 
 ValueId StreamWriter::mapped(ValueId id) {
@@ -58,15 +79,7 @@ Node& StreamWriter::copy(const Node& node) {
 
 Result<ValueId> StreamWriter::constant(const std::string& name, TensorType type,
                                        const std::function<double(int64_t)>& element) {
-  if (!(dtypes(type.dtype) & kAny)) {
-    return cannot_stream("values of this type cannot be kept", std::string(dtype_name(type.dtype)));
-  }
-  PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "a constant of a stream"));
-  visit(type.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    auto* to = reinterpret_cast<T*>(bytes.data());
-    for (int64_t i = 0; i < type.elements(); ++i) to[i] = convert<T>(element(i));
-  });
+  PINNACE_ASSIGN(Buffer bytes, filled(type, element));
   return graph.add_constant(str_cat(node_name, ".", name), std::move(type), Constant::of(std::move(bytes)));
 }
 
@@ -94,8 +107,8 @@ Result<ValueId> StreamWriter::with_size(const std::vector<int64_t>& elements, si
   return add("concat", "sizes", std::move(parts), type, {{"axis", int64_t{0}}});
 }
 
-Result<ValueId> StreamWriter::scalar(DType dtype, double value) {
-  return constant("number", TensorType{dtype, {}, nullptr}, [&](int64_t) { return value; });
+Result<ValueId> StreamWriter::scalar(const TensorType& like, double value) {
+  return constant("number", TensorType{like.dtype, {}, like.quantization}, [&](int64_t) { return value; });
 }
 
 Result<ValueId> StreamWriter::state(const std::string& name, TensorType type,
@@ -104,16 +117,7 @@ Result<ValueId> StreamWriter::state(const std::string& name, TensorType type,
     return cannot_stream("a dimension beside time has no fixed size, so that no state can hold the value",
                          to_string(type.shape));
   }
-  if (type.quantized()) return cannot_stream("states of quantised values are not supported");
-  if (!(dtypes(type.dtype) & kAny)) {
-    return cannot_stream("values of this type cannot be kept", std::string(dtype_name(type.dtype)));
-  }
-  PINNACE_ASSIGN(Buffer bytes, Buffer::allocate(static_cast<size_t>(type.bytes()), "a state of a stream"));
-  visit(type.dtype, [&](auto zero) {
-    using T = decltype(zero);
-    auto* to = reinterpret_cast<T*>(bytes.data());
-    for (int64_t i = 0; i < type.elements(); ++i) to[i] = convert<T>(element(i));
-  });
+  PINNACE_ASSIGN(Buffer bytes, filled(type, element));
   const auto taken = [&](const std::string& wanted) {
     return std::any_of(graph.states.begin(), graph.states.end(), [&](const State& s) { return s.name == wanted; });
   };
@@ -196,7 +200,7 @@ Result<ValueId> StreamWriter::masked(ValueId id, const Flow& flow, bool before, 
     column.shape[0] = Dim();
     inside = add("reshape", "mask", {inside, sizes}, column);
   }
-  PINNACE_ASSIGN(const ValueId outside, scalar(type(id).dtype, value));
+  PINNACE_ASSIGN(const ValueId outside, scalar(type(id), value));
   const ValueId made = add("where", "padded", {inside, id, outside}, type(id));
   masked_.emplace(key, made);
   return made;

@@ -113,7 +113,7 @@ def load(
                      whose sizes are multiples of `program.stream["audio"].multiple`, keeps what it needs of earlier
                      ones in states, and its outputs, joined, are the whole's, `.latency` elements later;
                      Session.finish() gives the rest (docs/streaming.md). A module's axes of time are opened where
-                     dynamic_shapes is not given. build() takes whole examples, and no `quantize`.
+                     dynamic_shapes is not given. build() takes whole examples.
     preprocess       what pn.preprocess() gives, or a dict of such by input name: the model then makes that input of a
                      picture. example_inputs are those of the model without it. See Model.preprocessed().
     cancel           a CancelToken that ends the import with Cancelled; torch's part of it is waited for.

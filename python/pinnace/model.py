@@ -371,12 +371,12 @@ class Model:
         names: Mapping[str, str],
     ) -> Program:
         """core: as _named_core() gave it, and the inputs' new names with it."""
+        whole, in_chunks = self._whole_of(core, names)
         if isinstance(options, Float16):
-            return float16_program(core, options, targets, facts, examples)
+            return float16_program(whole, options, targets, facts, examples, in_chunks)
         if isinstance(options, WeightOnly | DynamicInt8):
-            whole, in_chunks = self._whole_of(core, names)
             return stored_weights_program(whole, options, targets, facts, examples, names, in_chunks)
-        return quantized_program(core, options, targets, facts, examples, names)
+        return quantized_program(whole, options, targets, facts, examples, names, in_chunks)
 
     def _whole_of(self, core: _core.Model, names: Mapping[str, str]) -> tuple[_core.Model, _InChunks | None]:
         """What takes the whole, and what makes a model that takes chunks of one that does; None: it has no chunks."""
@@ -418,12 +418,6 @@ class StreamModel(Model):
 
     # build() takes whole examples, which the source runs as they are and the program in chunks of several sizes; what
     # comes out of these, joined, is held against the source's outputs, the end included.
-
-    def _check_quantize(self, options: object) -> None:
-        super()._check_quantize(options)
-        if options is not None and not isinstance(options, WeightOnly):
-            kind = type(options).__name__
-            raise _core.InvalidArgument(f"quantize: a program that takes chunks has WeightOnly(...) alone, is {kind}")
 
     def _named_core(self, input_names: Any, output_names: Any) -> tuple[_core.Model, dict[str, str]]:
         whole, renamed = self._whole._named_core(input_names, output_names)

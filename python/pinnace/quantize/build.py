@@ -19,7 +19,7 @@ from pinnace.quantize.options import Int8, skipped_nodes
 from pinnace.quantize.rounded_source import RoundedSource
 from pinnace.quantize.samples import samples_of
 from pinnace.quantize.scoring import Candidate, Candidates, built
-from pinnace.quantize.stored_weights import errors_of
+from pinnace.quantize.stored_weights import errors_of, program_in_chunks
 from pinnace.session import Session
 from pinnace.sources.pinnace_program import ProgramSource
 from pinnace.types import specs_from
@@ -321,6 +321,7 @@ def quantized_program(
     facts: Mapping[str, str],
     examples: Sequence[Mapping[str, Any]],
     names: Mapping[str, str],
+    in_chunks: Callable[[_core.Model], _core.Model] | None = None,
 ) -> Program:
     """The quantised program, held against the same roundings between operators on floats.
 
@@ -328,6 +329,8 @@ def quantized_program(
     facts     to record in the file.
     examples  inputs to verify on; none: verification is left out.
     names     of inputs that the user's model calls otherwise.
+    in_chunks makes the model that takes chunks of one that takes the whole: the program is that, held against the
+              quantised whole, which is verified first. None: the program takes the whole.
 
     InvalidArgument: a sample, the metric or the client; DeviceLost: workers died; VerificationError: the integers
     differ from what they round, or that from the float model before its channels were evened out.
@@ -343,12 +346,16 @@ def quantized_program(
     work.calibrate()
     kept, sensitivity, score = work.kept()
     candidate = work.candidate(kept)
-    program = Program(work.candidates.model(candidate).build(targets, dict(facts)))
+    model = work.candidates.model(candidate)
+    whole_targets = ["cpu"] if in_chunks else targets
+    program = Program(model.build(whole_targets, dict(facts)))
     source = RoundedSource(work.candidates.model(candidate, fold=False))
     if examples:
-        program = verify_program(program, source, examples, targets)
+        program = verify_program(program, source, examples, whole_targets)
     work.doubt(program, examples)
     report = work.report(program, source.program, candidate.nodes, kept, sensitivity, score)
+    if in_chunks:
+        program = program_in_chunks(in_chunks(model), program, targets, facts, examples)
     log("info", f"quantised: {report!r}")
     return Program(core_of(program.with_metadata({FACT: report.to_json(ranges=False)})), report)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,7 +13,7 @@ from pinnace.program import NodeInfo, Program, core_of, node_infos
 from pinnace.quantization import FACT, QuantizationReport
 from pinnace.quantize.options import Float16, skipped_nodes
 from pinnace.quantize.rounded_source import Float16Source
-from pinnace.quantize.stored_weights import errors_of, weights_row
+from pinnace.quantize.stored_weights import errors_of, program_in_chunks, weights_row
 from pinnace.session import Session
 from pinnace.verify.verification import verify_program
 
@@ -29,11 +29,13 @@ def float16_program(
     targets: list[str],
     facts: Mapping[str, str],
     examples: Sequence[Mapping[str, Any]],
+    in_chunks: Callable[[_core.Model], _core.Model] | None = None,
 ) -> Program:
     """The program in float16, each node held against float32's arithmetic on the same values and constants, by
     float16's bounds.
 
-    core, facts and examples are as quantized_program() of build.py takes them. Unsupported: there is no such node.
+    core, facts, examples and in_chunks are as quantized_program() of build.py takes them. Unsupported: there is no such
+    node.
     """
     nodes = {node.name: node for node in node_infos(core.nodes) if not node.path}
     sites = {site["name"]: site for site in core.float16_sites()}
@@ -48,12 +50,16 @@ def float16_program(
             "quantize: no node here computes in float32 and can in float16"
             + (f"; left out: {', '.join(dict.fromkeys(kept.values()))}" if kept else "")
         )
-    program = Program(core.in_float16(chosen).build(targets, dict(facts)))
+    model = core.in_float16(chosen)
+    whole_targets = ["cpu"] if in_chunks else targets
+    program = Program(model.build(whole_targets, dict(facts)))
     errors: dict[str, float] = {}
     if examples:
         source = Float16Source(core.in_float16(chosen, values=False))
-        program = verify_program(program, source, examples, targets)
+        program = verify_program(program, source, examples, whole_targets)
         errors = errors_of(program, exact, examples)
+    if in_chunks:
+        program = program_in_chunks(in_chunks(model), program, targets, facts, examples)
     rows = [
         weights_row(
             node,

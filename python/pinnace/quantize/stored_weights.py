@@ -89,10 +89,7 @@ def stored_weights_program(
         program = verify_program(program, source, examples, whole_targets)
         errors = errors_of(program, Program(core.build(["cpu"], {})), examples)
     if in_chunks:
-        source = ProgramSource(program)
-        source.description = "the program of the whole with stored weights"
-        program = Program(in_chunks(stored).build(targets, dict(facts)))
-        program = verify_stream(program, source, examples, targets) if examples else program
+        program = program_in_chunks(in_chunks(stored), program, targets, facts, examples)
     rows = [
         weights_row(
             node,
@@ -106,6 +103,22 @@ def stored_weights_program(
     report = QuantizationReport(rows, samples=len(calls), method=method, errors=errors)
     log("info", f"quantised: {report!r}")
     return Program(core_of(program.with_metadata({FACT: report.to_json(ranges=False)})), report)
+
+
+def program_in_chunks(
+    core: _core.Model,
+    whole: Program,
+    targets: list[str],
+    facts: Mapping[str, str],
+    examples: Sequence[Mapping[str, Any]],
+) -> Program:
+    """The program of `core`, which takes chunks, held against the quantised program of the whole."""
+    program = Program(core.build(targets, dict(facts)))
+    if not examples:
+        return program
+    source = ProgramSource(whole)
+    source.description = "the quantised program of the whole"
+    return verify_stream(program, source, examples, targets)
 
 
 # ---- rounding by samples

@@ -1,5 +1,5 @@
-"""torch.istft(length=...) of an open length: torch takes a number there, by which torch.export fixes the length for good.
-Within istft_of_open_length() it is the same formula by operators that take lengths as they come.
+"""torch.istft(length=...) of an open length: torch takes a number there, by which torch.export fixes the length for
+good. Within istft_of_open_length() it is the same formula by operators that take lengths as they come.
 
 Imports torch only when asked to.
 """
@@ -21,13 +21,13 @@ def istft_of_open_length() -> Iterator[None]:
     import torch
 
     function, method = torch.istft, torch.Tensor.istft
-    namespace: Any = torch
-    namespace.istft = torch.Tensor.istft = _istft(function)
+    functions: Any = torch
+    methods: Any = torch.Tensor
+    functions.istft = methods.istft = _istft(function)
     try:
         yield
     finally:
-        namespace.istft = function
-        torch.Tensor.istft = method  # type: ignore[method-assign]
+        functions.istft, methods.istft = function, method
 
 
 def _istft(fixed: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
@@ -65,7 +65,7 @@ def _istft(fixed: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
         count = frames.shape[-1]
         whole = n_fft + step * (count - 1)
         start = n_fft // 2 if center else 0
-        silence = torch.sym_max(0, start + length - whole)  # behind the last frame
+        silence: Any = torch.sym_max(0, start + length - whole)  # type: ignore[no-untyped-call]  # behind the last frame
 
         def overlapped(one: torch.Tensor) -> torch.Tensor:
             image = torch.nn.functional.fold(one, (1, whole), (1, n_fft), stride=(1, step))

@@ -355,5 +355,7 @@ def test_windows_of_open_length(size: int, step: int) -> None:
     (name,) = program.inputs
     for length in (24, 31, 32, 50, 399):
         x = torch.randn(2, 3, length)
-        for y, want in zip(pn.Session(program, target="cpu").run({name: x.numpy()}).values(), Windows()(x), strict=True):
+        for y, want in zip(
+            pn.Session(program, target="cpu").run({name: x.numpy()}).values(), Windows()(x), strict=True
+        ):
             assert_agree(y, want.numpy())

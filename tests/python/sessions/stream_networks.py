@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -203,7 +204,7 @@ class Denoiser(nn.Module):
 class Mirrored(nn.Module):
     """Convolutions that pad with their input's own elements, one of them with a stride, and a pad by itself."""
 
-    def __init__(self, mode: str) -> None:
+    def __init__(self, mode: Literal["reflect", "replicate"]) -> None:
         super().__init__()
         self.mode = mode
         self.first = nn.Conv1d(2, 4, 7, padding=3, padding_mode=mode)

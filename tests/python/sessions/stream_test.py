@@ -340,8 +340,6 @@ def test_arguments_are_checked() -> None:
         pn.load(net, (x,), {"x": None}, stream={"x": 2})
     model = pn.load(net, (x,), stream={"x": -1})
     assert model.build().stream["x"].axis == 2
-    with pytest.raises(pn.InvalidArgument, match=r"WeightOnly\(...\) alone, is DynamicInt8"):
-        model.build(quantize=pn.DynamicInt8())
 
 
 @pytest.mark.parametrize("options", [pn.WeightOnly(), pn.WeightOnly(bits=4, block=8, symmetric=False)])
@@ -353,7 +351,7 @@ def test_weights_of_streams_are_stored(options: pn.WeightOnly) -> None:
     program = model.build(targets, quantize=options, input_names=["sound"], output_names=["clean"])
     assert list(program.stream) == ["sound"]
     assert list(program.streamed_outputs) == ["clean"]
-    assert "whole by the program of the whole with stored weights" in program.metadata.verified
+    assert "whole by the quantised program of the whole" in program.metadata.verified
     assert all(said.startswith("yes") for said in program.metadata.verified_on.values())
     assert program.quantization is not None
     assert {row.op for row in program.quantization.rows if not row.kept_float} >= {"lstm"}
@@ -369,6 +367,63 @@ def test_weights_of_streams_are_stored(options: pn.WeightOnly) -> None:
     error = np.abs(np.take(y, range(late, y.shape[time]), axis=time) - exact).max() / np.abs(want).max()
     assert 0 < error < 0.1
     assert model.build(quantize=options, verify=False).metadata.verified.startswith("no")
+
+
+def quantised(name: str, options: Any, targets: Sequence[str] = ("cpu",)) -> tuple[pn.Program, pn.Program]:
+    """The network's programs for chunks and for the whole, quantised alike."""
+    network = NETWORKS[name]
+    module, x = seeded(network)
+    (argument,) = inspect.signature(module.forward).parameters
+    longest = network.longest or 4000 * network.multiple
+    time = {network.axis: pn.Dim("t", network.multiple, longest, multiple_of=network.multiple)}
+    made = options() if not issubclass(options, pn.Int8) else pn.Int8(calibration=[{argument: x}])
+    in_chunks = pn.load(module, (x,), [time], stream={argument: network.axis}).build(targets, quantize=made)
+    return in_chunks, pn.load(module, (x,), [time]).build(quantize=made, verify=False)
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize("name", ["tcn", "wave", "conv_tasnet", "unet", "mirrored", "picture"])
+def test_integers_of_chunks_are_those_of_the_whole(name: str, rng: np.random.Generator) -> None:
+    """To the bit, on a session of any kind; the states hold integers."""
+    program, of_the_whole = quantised(name, pn.Int8)
+    _, x = seeded(NETWORKS[name])
+    ((argument, stream),) = program.stream.items()
+    count = x.shape[stream.axis] // stream.multiple
+    used = {argument: x.numpy().take(range(count * stream.multiple), stream.axis)}
+    (want,) = pn.Session(of_the_whole, target="cpu").run(used).values()
+    session = pn.Session(program, target="cpu")
+    assert "uint8" in {str(spec.dtype) for spec in program.states.values()}
+    for sizes in ([1] * count, [int(n) for n in rng.integers(1, 40, count)], [count]):
+        cut = [int(n) * stream.multiple for n in np.diff(np.minimum(np.cumsum(sizes), count), prepend=0) if n]
+        (y,) = run_in_chunks(session, used, cut).values()
+        np.testing.assert_array_equal(behind_zeros(y, want), want)
+    middle = count // 2 * stream.multiple
+    first, second = np.split(used[argument], [middle], axis=stream.axis)
+    session.run({argument: first})
+    other = pn.Session(program, target="cpu")
+    other.restore_state(session.save_state())
+    (went_on,), (restored,) = (s.run({argument: second}).values() for s in (session, other))
+    np.testing.assert_array_equal(restored, went_on)
+
+
+@pytest.mark.rotating
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("mirrored", pn.Int8), ("lstm_ahead", pn.Int8), ("transformer", pn.Int8), ("denoiser", pn.DynamicInt8),
+        ("frames", pn.DynamicInt8), ("lstm", pn.DynamicInt8), ("picture", pn.Float16), ("lstm_ahead", pn.Float16),
+    ],
+)  # fmt: skip
+def test_streams_are_quantised(name: str, options: Any) -> None:
+    """On every target that can run here; held against the quantised whole."""
+    targets = [d.target for d in pn.devices() if d.available and d.target in ("cpu", "vulkan", "softmetal")]
+    program, _ = quantised(name, options, targets)
+    assert "whole by the quantised program of the whole" in program.metadata.verified
+    assert set(program.metadata.verified_on) >= set(targets)
+    assert all(said.startswith("yes") for said in program.metadata.verified_on.values())
+    assert program.quantization is not None
+    assert any(not row.kept_float for row in program.quantization.rows)
+    assert program.stream
 
 
 def test_splits_cover_every_element() -> None:
