@@ -244,6 +244,7 @@ Result<StreamStep> stream_expand(StreamReader& reader, const Node& node) {
     if (time && *time != lead + i) return cannot_stream("another axis becomes as long as time", to_string(y.shape));
     time = lead + i;
   }
+  if (!time) return cannot_stream("its shape is computed from the number of elements and is always the same");
   if (*time >= lead) shape[*time - lead] = 1;  // time's own number of elements, or the chunk's
   StreamStep step;
   if (f) {

@@ -1,6 +1,8 @@
 // stream_graph: forward, how every value comes in pieces; backward, which of its elements are read; then the nodes.
 #include "stream/stream.h"
 
+#include <utility>
+
 #include "stream/rules.h"
 #include "stream/sizes.h"
 
@@ -21,6 +23,42 @@ StreamRule stream_rule(const StreamReader& reader, const Node& node) {
 
 namespace {
 
+/// Pads that mirror change places with the functions of one operand behind them, such as a quantiser: a window then
+/// reads what is padded (through_border() of windows.cc).
+void sink_borders(Graph& graph, const OpTable& ops) {
+  std::vector<int> readers(graph.values.size(), 0);
+  for (const auto& node : graph.nodes) {
+    for (const ValueId id : node->inputs) {
+      if (id != kNoValue) ++readers[static_cast<size_t>(id)];
+    }
+  }
+  for (const ValueId id : graph.outputs) ++readers[static_cast<size_t>(id)];
+  std::vector<Node*> maker(graph.values.size(), nullptr);
+  for (const auto& next : graph.nodes) {
+    for (const ValueId id : next->outputs) maker[static_cast<size_t>(id)] = next.get();
+    if (next->inputs.empty() || next->inputs[0] == kNoValue || next->outputs.size() != 1) continue;
+    const ValueId padded = next->inputs[0], result = next->outputs[0];
+    Node* pad = maker[static_cast<size_t>(padded)];
+    const Attr* mode = pad && pad->op == "pad" ? pad->attr("mode") : nullptr;
+    const auto* border = mode ? std::get_if<std::string>(mode) : nullptr;
+    if (!border || *border == "constant" || readers[static_cast<size_t>(padded)] != 1) continue;
+    const OpDef* op = ops.find(next->op);
+    const bool alone = std::all_of(next->inputs.begin() + 1, next->inputs.end(), [&](ValueId id) {
+      return id == kNoValue || (graph.value(id).constant && graph.value(id).type.elements() == 1);
+    });
+    if (!op || !op->has(Trait::kElementwise | Trait::kConverts) || !alone) continue;
+    TensorType between = graph.value(result).type;
+    between.shape = graph.value(pad->inputs[0]).type.shape;
+    graph.value(padded).type = between;
+    next->inputs[0] = std::exchange(pad->inputs[0], padded);
+    if (pad->inputs.size() > 2) pad->inputs[2] = kNoValue;  // a number that a border has no use for
+    std::swap(pad->outputs, next->outputs);
+    std::swap(*pad, *next);  // each at the other's place: what is read is made before
+    maker[static_cast<size_t>(padded)] = pad;
+    maker[static_cast<size_t>(result)] = next.get();
+  }
+}
+
 class Streaming {
  public:
   Streaming(const Graph& whole, std::span<const StreamRequest> streams, const OpTable& ops)
@@ -33,6 +71,7 @@ class Streaming {
 
   Result<Streamed> run() {
     PINNACE_TRY(find_inputs());
+    sink_borders(whole_, reader_.ops());
     fix_sizes(whole_, symbol_, reader_.ops());
     PINNACE_TRY(analyse());
     find_needs();

@@ -423,7 +423,8 @@ def test_streams_are_quantised(name: str, options: Any) -> None:
     assert all(said.startswith("yes") for said in program.metadata.verified_on.values())
     assert program.quantization is not None
     assert any(not row.kept_float for row in program.quantization.rows)
-    assert program.stream
+    network = NETWORKS[name]  # quantisers between a pad and its window make nothing later
+    assert list(program.stream.values()) == [pn.Stream(network.axis, network.latency, network.multiple)]
 
 
 def test_splits_cover_every_element() -> None:
