@@ -15,11 +15,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pinnace import _core
+from pinnace.files import printable
 from pinnace.packages import import_package
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.zip_file import ZipFile
 from pinnace.torchscript.code import check_code
+from pinnace.torchscript.source_ranges import check_source_ranges
 from pinnace.torchscript.storages import check_storages
 from pinnace.torchscript.trial import opens
 
@@ -78,6 +80,7 @@ def open_script(path: str) -> torch.jit.ScriptModule:
     with ZipFile(path, inflated=True) as archive:
         archive.verify()  # torch crashes where what it reads of sources is damaged
         check_storages(archive)
+        check_source_ranges(archive)
         if check_code(archive):
             opens(path, archive.descriptor)
         try:
@@ -92,11 +95,17 @@ def open_script(path: str) -> torch.jit.ScriptModule:
 def interpreted(script: torch.jit.ScriptModule, state: ScriptState | None = None) -> ScriptInterpreter:
     """What runs its graphs, and has it as a module that torch.export can follow.
 
-    ConversionError: its graphs hold what no program can have; Unsupported: the module itself has hooks.
+    ConversionError: its graphs hold what no program can have, or it has no forward; Unsupported: the module itself has
+    hooks.
     """
     from pinnace.torchscript.interpreter import ScriptInterpreter  # imports torch
 
     core: Any = operator.attrgetter("_c")(script)
+    if not core._has_method("forward"):
+        names = ", ".join(f"'{printable(name)}'" for name in core._method_names()[:MOST_NAMED]) or "none"
+        raise _core.ConversionError(
+            f"TorchScript: the module has no method 'forward', which is what a program computes; its methods: {names}"
+        )
     if core._get_forward_hooks() or core._get_forward_pre_hooks():
         raise _core.Unsupported("TorchScript: hooks of the module that is loaded; those of modules in it are run")
 

@@ -344,6 +344,61 @@ def test_tensors_are_in_their_entries(tmp_path: Path, change: str) -> None:
         pn.load(path, (torch.rand(2, 16),))
 
 
+def source_lines(text: bytes = b"X\x02\x00\x00\x00ab", rows: bytes = b"]K\x01a", end: bytes = b"K\x02") -> bytes:
+    """An entry as torch writes it, of one text and one line: by default of characters 0 to 2 of a text of 2."""
+    table = b"(" + b"X\x00\x00\x00\x00" + text + b"t"
+    source = b"(" + b"ctorch.jit._pickle\nbuild_intlist\n" + b"(" + rows + b"tR" + b"K\x01K\x07t"
+    line = b"(K\x00(" + source + b"K\x00" + end + b"tK\x03t"
+    return b"\x80\x02(X\x18\x00\x00\x00FORMAT_WITH_STRING_TABLE" + table + b"(" + line + b"tt."
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        (source_lines(), None),
+        (b"\x80\x02(t.", None),
+        (source_lines(rows=b"]K\x02a"), "a text that is not in its table"),  # ends torch's process
+        (source_lines(rows=b"]J\xff\xff\xff\xffa"), "a text that is not in its table"),
+        (source_lines(rows=b"X\x01\x00\x00\x00a"), "a text that is not in its table"),
+        (source_lines(end=b"K\x03"), "characters 0 to 3 of a text of 2"),  # read behind the text
+        (source_lines(end=b"J\xfe\xff\xff\xff"), "characters 0 to -2 of a text of 2"),
+        (source_lines(end=b"X\x01\x00\x00\x000"), "characters 0 to 0 of a text of 2"),
+        (source_lines(text=b"X\xff\xff\xff\xffab"), "expected 4294967295 bytes"),  # takes 4 GiB and 36 s
+        (source_lines(text=b"cos\nsystem\n"), "opcode GLOBAL"),
+        (source_lines().replace(b"build_intlist", b"build_floatli"), "opcode GLOBAL"),
+        (source_lines()[:-9], "is no list of lines"),
+        (b"\x80\x02K\x01.", "is no list of lines"),
+        (b"", "is no list of lines"),
+    ],
+)
+def test_source_lines_are_in_their_texts(tmp_path: Path, entry: bytes, words: str | None) -> None:
+    path = tmp_path / "m.pt"
+    jit.save(jit.trace(nn.Linear(4, 4), torch.rand(2, 4)), str(path))
+    with zipfile.ZipFile(path) as before:
+        entries = {name: before.read(name) for name in before.namelist()}
+    assert any(name.endswith(".debug_pkl") for name in entries)
+    with zipfile.ZipFile(path, "w") as after:
+        for name, data in entries.items():
+            after.writestr(name, entry if name.endswith(".debug_pkl") else data)
+    if words is None:
+        assert pn.load(path, (torch.rand(2, 4),)).build().metadata.verified
+        return
+    with pytest.raises(pn.CorruptFile, match=words):
+        pn.load(path, (torch.rand(2, 4),))
+
+
+def test_a_module_without_forward_is_refused_by_name(tmp_path: Path) -> None:
+    class Other(nn.Module):
+        @jit.export  # type: ignore[untyped-decorator]
+        def infer(self, x: Tensor) -> Tensor:
+            return x + 1
+
+    path = tmp_path / "m.pt"
+    jit.save(jit.script(Other()), str(path))
+    with pytest.raises(pn.ConversionError, match=r"no method 'forward', .*; its methods: 'infer'"):
+        pn.load(path, (torch.rand(2, 4),))
+
+
 class Stated(nn.Module):
     """Its __setstate__ runs while torch opens the file."""
 
