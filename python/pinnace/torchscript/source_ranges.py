@@ -103,7 +103,8 @@ def _check(root: Any) -> None:
             raise _Other("the name of a file that is none")
         if not (_within(offset, _MOST_LINES) and _within(line, _MOST_LINES) and all(map(_is_number, tag))):
             raise _Other("a line that is none")
-        if not (_within(start, size + 1) and _within(end, size + 1) and start <= end):
+        most = max(size, 1)  # where there is no text, torch writes characters 0 to 1 of it
+        if not (_within(start, most + 1) and _within(end, most + 1) and start <= end):
             raise _Other(f"characters {start} to {end} of a text of {size}")
 
 

@@ -221,6 +221,57 @@ TEST(Stream, PadsSlicesAndConstantsAlongTimeAreOffsets) {
       2, 30, 1);
 }
 
+TEST(Stream, PadsOfTheValueItself) {
+  const std::string conv = weights("w", {2, 2, 5}, 1), behind = weights("k", {2, 2, 3}, 2);
+  for (const bool mirrors : {true, false}) {
+    const std::string mode = mirrors ? " {mode=\"reflect\"} " : " {mode=\"edge\"} ";
+    for (const auto& [begin, end] :
+         std::initializer_list<std::pair<int64_t, int64_t>>{{3, 3}, {0, 4}, {4, 0}, {1, 6}}) {
+      const std::string pads = str_cat("const %p : i64[6] = {0,0,", begin, ",0,0,", end, "} ");
+      EXPECT_EQ(hold(graph(str_cat(pads, "%y = pad(%x, %p)", mode)), 2, 30, 1), mirrors ? begin : 0);
+      // Of what lags behind, of what ends early, and with a window behind it, which waits for what it reads alone.
+      hold(graph(str_cat(pads, behind, "%h = conv(%x, %k) {pads=[1,1]} %y = pad(%h, %p)", mode)), 2, 30, 2);
+      hold(graph(str_cat(pads, behind, "%h = conv(%x, %k) %y = pad(%h, %p)", mode)), 2, 30, 3);
+      const std::string window = str_cat(pads, conv, "%q = pad(%x, %p)", mode);
+      EXPECT_EQ(hold(graph(window + "%y = conv(%q, %w)"), 2, 30, 4),
+                std::max(mirrors ? begin : 0, std::max<int64_t>(0, 4 - begin)));
+      hold(graph(window + "%y = conv(%q, %w) {strides=[3]}"), 2, 30, 5);
+      hold(graph(window + "%r = relu(%q) %y = conv(%r, %w) {dilations=[2]}"), 2, 30, 6);
+      hold(graph(window + "%c = conv(%q, %w) {pads=[1,2]} %y = add(%c, %c)"), 2, 30, 7);
+      hold(graph(window + "%y = max_pool(%q) {kernel_shape=[4], strides=[2]}"), 2, 30, 8);
+      hold(graph(window + ints("s", {begin}) + ints("e", {INT64_MAX}) + ints("a", {2}) + "%y = slice(%q, %s, %e, %a)"),
+           2, 30, 9);
+    }
+  }
+}
+
+TEST(Stream, BlocksAreLaidOverEachOther) {
+  // Columns of the blocks as channels: [1, C * block, T] -> [1, C, 1, (T - 1) * stride + block].
+  for (const auto& [block, stride] :
+       std::initializer_list<std::pair<int64_t, int64_t>>{{4, 2}, {6, 4}, {2, 5}, {3, 3}}) {
+    for (const int64_t left : {int64_t{0}, int64_t{1}}) {
+      for (const int64_t spare : {int64_t{0}, stride - 1}) {
+        const std::string sizes = "%n = shape(%x) {start=2} " + ints("m", {stride}) +
+                                  ints("o", {block - stride - left + spare}) + ints("i", {1}) + ints("b", {1, block}) +
+                                  "%g = mul(%n, %m) %l = add(%g, %o) %s = concat(%i, %l) {axis=0} ";
+        hold(graph(sizes + str_cat("%y = col2im(%x, %s, %b) {strides=[1,", stride, "], pads=[0,", left, ",0,0]}"),
+                   str_cat("1,", 2 * block, ",t")),
+             2, 20, 1);
+      }
+    }
+  }
+}
+
+TEST(Stream, ExpandsToTheNumberOfElements) {
+  const std::string length = "%n = shape(%x) {start=2} const %v : f32[1,2,1] = {0.5,2} ";
+  hold(graph(length + ints("r", {1, 2}) + "%s = concat(%r, %n) {axis=0} %e = expand(%v, %s) %y = mul(%x, %e)"), 2, 20,
+       1);
+  hold(
+      graph("%s = shape(%x) " + ints("a", {1}) + weights("k", {2, 2, 3}, 1) +
+            "%r = reduce_max(%x, %a) {keepdims=1} %h = conv(%x, %k) {pads=[1,1]} %e = expand(%r, %s) %y = sub(%h, %e)"),
+      2, 20, 2);
+}
+
 TEST(Stream, WhatIsPaddedIsMaskedWhereItLagsBehind) {
   const std::string w = weights("w", {2, 2, 3}, 5), b = "const %b : f32[2] = {0.7,-0.4} ";
   // The bias makes what lies outside other than 0.
@@ -369,7 +420,7 @@ TEST(Stream, RefusesWhatNeedsTheFuture) {
   refused(ints("a", {2}) + "%m = reduce_mean(%x, %a) %y = sub(%x, %m)", "along time");
   refused("%y = softmax(%x) {axis=2}", "along time");
   refused("%y = global_average_pool(%x)", "no rule");
-  refused(ints("p", {0, 0, 1, 0, 0, 1}) + "%y = pad(%x, %p) {mode=\"reflect\"}", "repeats elements");
+  refused(ints("p", {0, 0, 1, 0, 0, 1}) + "%y = pad(%x, %p) {mode=\"wrap\"}", "other end of time");
   refused(weights("w", {2, 2, 3}, 1) + "%y = conv(%x, %w) {auto_pad=\"same_upper\"}", "number of elements");
   refused(weights("w", {2, 9, 2}, 8) + weights("r", {2, 9, 3}, 9) +
               "%y, %h = gru(%x, %w, %r) {hidden_size=3, direction=\"bidirectional\"}",

@@ -356,6 +356,7 @@ def source_lines(text: bytes = b"X\x02\x00\x00\x00ab", rows: bytes = b"]K\x01a",
     ("entry", "words"),
     [
         (source_lines(), None),
+        (source_lines(rows=b"]K\x00a", end=b"K\x01"), None),  # as torch writes of what has no text
         (b"\x80\x02(t.", None),
         (source_lines(rows=b"]K\x02a"), "a text that is not in its table"),  # ends torch's process
         (source_lines(rows=b"]J\xff\xff\xff\xffa"), "a text that is not in its table"),
