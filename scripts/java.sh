@@ -113,7 +113,7 @@ if [[ ${1:-} == tests ]]; then
   junit=/usr/share/java/junit4.jar
   if newer $out/tests.jar java/src/test java/pytorch/src/test $out/pinnace-pytorch.jar; then
     compile $out/test-classes $out/pinnace.jar:$out/annotations:$junit java/src/test
-    compile $out/pytorch-test-classes $out/pinnace-pytorch.jar:$out/annotations:$out/android:$junit java/pytorch/src/test
+    compile $out/pytorch-test-classes $out/pinnace-pytorch.jar:$out/test-classes:$out/annotations:$out/android:$junit java/pytorch/src/test
     jar --create --file $out/tests.jar -C $out/test-classes . -C $out/pytorch-test-classes .
   fi
 fi

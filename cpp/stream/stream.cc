@@ -48,7 +48,9 @@ void sink_borders(Graph& graph, const OpTable& ops) {
     });
     if (!op || !op->has(Trait::kElementwise | Trait::kConverts) || !alone) continue;
     TensorType between = graph.value(result).type;
-    between.shape = graph.value(pad->inputs[0]).type.shape;
+    const Shape& shape = graph.value(pad->inputs[0]).type.shape;
+    if (between.shape.size() != shape.size()) continue;  // a constant of higher rank adds dimensions
+    between.shape = shape;
     graph.value(padded).type = between;
     next->inputs[0] = std::exchange(pad->inputs[0], padded);
     if (pad->inputs.size() > 2) pad->inputs[2] = kNoValue;  // a number that a border has no use for

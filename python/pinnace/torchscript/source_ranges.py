@@ -13,6 +13,7 @@ _ENDING = ".debug_pkl"
 _WITH_TABLE = "FORMAT_WITH_STRING_TABLE"  # the first element where texts are numbers of a table's rows
 _INT_LIST = "torch.jit._pickle build_intlist"  # what torch calls to make a list of numbers; all that may be called
 _MOST_LINES = 1 << 31
+MOST_OPCODES = 4_000_000  # of an entry; a line of a trace takes about 40
 _NUMBERS = ("BININT", "BININT1", "BININT2", "LONG1")
 _MARK, _CALL = object(), object()
 
@@ -47,7 +48,9 @@ def _read(data: bytes) -> Any:
         del stack[at:]
         return values
 
-    for opcode, argument, _ in pickletools.genops(data):
+    for number, (opcode, argument, _) in enumerate(pickletools.genops(data)):
+        if number >= MOST_OPCODES:
+            raise _Other(f"more than {MOST_OPCODES} opcodes")
         name, value = opcode.name, cast(Any, argument)
         if name in ("PROTO", "STOP"):
             continue
@@ -88,6 +91,7 @@ def _check(root: Any) -> None:
     if root and root[0] == _WITH_TABLE:
         _, table, root = root
     lengths = [len(text.encode(errors="surrogatepass")) for text in table or ()]
+    sizes: dict[int, int] = {}  # of texts in parts, by id: lines may share one
     for row in root:
         offset, (source, start, end), *tag = row
         text, name, line = source
@@ -95,9 +99,11 @@ def _check(root: Any) -> None:
             size = len(text.encode(errors="surrogatepass"))
             named = name is None or isinstance(name, str)
         else:
-            if not isinstance(text, list) or not all(_within(i, len(lengths)) for i in text):
-                raise _Other("a text that is not in its table")
-            size = sum(lengths[i] for i in text)
+            if id(text) not in sizes:
+                if not isinstance(text, list) or not all(_within(i, len(lengths)) for i in text):
+                    raise _Other("a text that is not in its table")
+                sizes[id(text)] = sum(lengths[i] for i in text)
+            size = sizes[id(text)]
             named = _within(name, len(lengths))
         if not named:
             raise _Other("the name of a file that is none")

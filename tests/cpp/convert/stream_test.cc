@@ -237,6 +237,7 @@ TEST(Stream, PadsOfTheValueItself) {
                 std::max(mirrors ? begin : 0, std::max<int64_t>(0, 4 - begin)));
       hold(graph(window + "%y = conv(%q, %w) {strides=[3]}"), 2, 30, 5);
       hold(graph(window + "%r = relu(%q) %y = conv(%r, %w) {dilations=[2]}"), 2, 30, 6);
+      hold(graph(window + "const %c : f32[1,1,1,1] = {2} %y = mul(%q, %c)"), 2, 30, 10);  // another rank
       hold(graph(window + "%c = conv(%q, %w) {pads=[1,2]} %y = add(%c, %c)"), 2, 30, 7);
       hold(graph(window + "%y = max_pool(%q) {kernel_shape=[4], strides=[2]}"), 2, 30, 8);
       hold(graph(window + ints("s", {begin}) + ints("e", {INT64_MAX}) + ints("a", {2}) + "%y = slice(%q, %s, %e, %a)"),

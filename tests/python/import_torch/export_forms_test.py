@@ -341,6 +341,23 @@ def test_istft_of_open_length(more: int, options: dict[str, Any]) -> None:
     assert (torch.istft, torch.Tensor.istft) == before
 
 
+@pytest.mark.parametrize("length", [300, 2000])
+def test_istft_of_a_length_beside_open_frames(length: int) -> None:
+    """Cut off where there are more frames, and silence behind the last one where there are fewer."""
+
+    class Cut(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            z = torch.stft(x, 64, 16, window=torch.ones(64), return_complex=True)
+            return torch.istft(z, 64, 16, window=torch.ones(64), length=length)
+
+    program = pn.load(Cut(), (torch.randn(2, 480),), [{1: pn.Dim("t", 350, 1900)}]).build(targets=["cpu"])
+    (name,) = program.inputs
+    for elements in (352, 480, 1900):
+        x = torch.randn(2, elements)
+        (y,) = pn.Session(program, target="cpu").run({name: x.numpy()}).values()
+        assert_agree(y, Cut()(x).numpy())
+
+
 @pytest.mark.parametrize(("size", "step"), [(8, 4), (20, 8), (3, 1), (4, 6), (1, 1)])
 def test_windows_of_open_length(size: int, step: int) -> None:
     """Tensor.unfold, nn.functional.unfold and fold over a dimension of open size."""

@@ -12,7 +12,7 @@ from typing import Any, List, Tuple  # noqa: UP035
 import pinnace as pn
 import pytest
 import torch
-from pinnace.torchscript import budget, interpreter, trial
+from pinnace.torchscript import budget, interpreter, source_ranges, trial
 from torch import Tensor, nn
 
 # mypy: disable-error-code="no-untyped-call"
@@ -385,6 +385,15 @@ def test_source_lines_are_in_their_texts(tmp_path: Path, entry: bytes, words: st
         assert pn.load(path, (torch.rand(2, 4),)).build().metadata.verified
         return
     with pytest.raises(pn.CorruptFile, match=words):
+        pn.load(path, (torch.rand(2, 4),))
+
+
+def test_source_lines_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.pt"
+    jit.save(jit.trace(nn.Linear(4, 4), torch.rand(2, 4)), str(path))
+    assert pn.load(path, (torch.rand(2, 4),)).nodes
+    monkeypatch.setattr(source_ranges, "MOST_OPCODES", 50)
+    with pytest.raises(pn.CorruptFile, match="debug_pkl' is no list of lines: more than 50 opcodes"):
         pn.load(path, (torch.rand(2, 4),))
 
 

@@ -4,19 +4,19 @@ import static org.junit.Assert.assertTrue;
 import static org.junit.Assert.fail;
 
 /** What calls throw, for tests of misuse. */
-final class Thrown {
-  interface Calls {
+public final class Thrown {
+  public interface Calls {
     void make() throws Exception;
   }
 
   private Thrown() {}
 
   /** The failure, of that kind and with these words in its message. */
-  static <E extends Throwable> E thrown(Class<E> kind, String words, Calls calls) {
+  public static <E extends Throwable> E thrown(Class<E> kind, String words, Calls calls) {
     try {
       calls.make();
     } catch (Throwable failure) {
-      assertTrue(failure + " is no " + kind, kind.isInstance(failure));
+      if (!kind.isInstance(failure)) throw new AssertionError(failure + " is no " + kind, failure);
       assertTrue(failure.getMessage() + " does not say: " + words, failure.getMessage().contains(words));
       return kind.cast(failure);
     }

@@ -4,8 +4,8 @@ import static org.junit.Assert.assertArrayEquals;
 import static org.junit.Assert.assertEquals;
 import static org.junit.Assert.assertNotNull;
 import static org.junit.Assert.assertTrue;
+import static org.pinnace.Thrown.thrown;
 import static org.pytorch.Thrown.file;
-import static org.pytorch.Thrown.thrown;
 import static org.pytorch.Thrown.unfit;
 import static org.pytorch.Thrown.wrong;
 

@@ -2,7 +2,7 @@ package org.pytorch;
 
 import static org.junit.Assert.assertArrayEquals;
 import static org.junit.Assert.assertEquals;
-import static org.pytorch.Thrown.thrown;
+import static org.pinnace.Thrown.thrown;
 import static org.pytorch.Thrown.unfit;
 import static org.pytorch.Thrown.wrong;
 

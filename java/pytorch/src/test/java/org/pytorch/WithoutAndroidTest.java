@@ -1,8 +1,8 @@
 package org.pytorch;
 
 import static org.junit.Assert.assertArrayEquals;
+import static org.pinnace.Thrown.thrown;
 import static org.pytorch.Thrown.file;
-import static org.pytorch.Thrown.thrown;
 
 import org.junit.Test;
 
