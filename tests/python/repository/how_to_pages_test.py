@@ -70,7 +70,7 @@ import shaders
 folder, cache = Path("cpp/backends/gpu"), Path("cache")
 cache.mkdir()
 variant = next(v for v in shaders.variants(folder) if v.name == "elementwise_f32")
-code = next(d.partition("=")[2] for d in variant.defines if d.startswith("FN_isru="))
+code = next(d.partition("=")[2] for d in variant.defines if d.startswith("FN_elliott="))
 spirv = shaders.compile_variant(folder, cache, variant, "key", ("glslc", "spirv-opt", "spirv-val"))
 manifest = shaders.reflect(struct.unpack(f"<{len(spirv) // 4}I", spirv))
 text = shaders.SpirvCross(sys.argv[1]).msl(spirv, variant.name, manifest.bindings, manifest.push_bytes > 0)
@@ -130,13 +130,13 @@ def follow_a_unary_function(tree: Tree) -> None:
         *("cpp/backends/cpu/unary/unary_f32.body.cc", "tests/cases/run_case.cc", "tests/cpp/cpu/unary_test.cc"),
     ]
     objects = [made for path in changed for made in tree.compile(path)]
-    objects += tree.compile("cpp/ops/isru.cc", like="cpp/ops/mish.cc")
-    objects += tree.compile("tests/cases/isru.cc", like="tests/cases/relu.cc")
+    objects += tree.compile("cpp/ops/elliott.cc", like="cpp/ops/mish.cc")
+    objects += tree.compile("tests/cases/elliott.cc", like="tests/cases/relu.cc")
     program = linked_tests(tree, objects, LIST_OF_CASES, "cpp/cpu/unary_test.cc.o")
-    ran = passed(tree, program, "*/isru:*KernelLine*isru*:Unary*:Operators.*")
-    assert {"Operators/Parity.Reference/isru", "UnaryKernel.EveryRowAgreesWithItsReference"} <= ran
+    ran = passed(tree, program, "*/elliott:*KernelLine*elliott*:Unary*:Operators.*")
+    assert {"Operators/Parity.Reference/elliott", "UnaryKernel.EveryRowAgreesWithItsReference"} <= ran
     lines = {name.rsplit("/", 1)[1] for name in ran if "KernelLine" in name}
-    assert {"isru_f32_unary_f32_generic", "isru_f32_unary_nhwc_f32_generic"} <= lines
+    assert {"elliott_f32_unary_f32_generic", "elliott_f32_unary_nhwc_f32_generic"} <= lines
 
     cache = (how_to_tree.BUILD / "CMakeCache.txt").read_text()
     library = re.search(r"^PINNACE_SPIRV_CROSS:\w+=(.+)$", cache, re.M)
