@@ -20,10 +20,10 @@ from pinnace.packages import import_package
 from pinnace.torch.archive import archive_kind
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.zip_file import ZipFile
+from pinnace.torchscript import trial
 from pinnace.torchscript.code import check_code
 from pinnace.torchscript.source_ranges import check_source_ranges
 from pinnace.torchscript.storages import check_storages
-from pinnace.torchscript.trial import opens
 
 if TYPE_CHECKING:
     import torch
@@ -73,16 +73,19 @@ def open_script(path: str) -> torch.jit.ScriptModule:
 
     CorruptFile; Unsupported: it names what reaches files; FileError: torch's words.
     """
-    try:
-        torch = import_package("torch")
-    except ImportError as error:
-        raise _core.Unsupported(f"{path}: reading TorchScript needs torch: pip install torch") from error
     with ZipFile(path, inflated=True) as archive:
         archive.verify()  # torch crashes where what it reads of sources is damaged
         check_storages(archive)
         check_source_ranges(archive)
-        if check_code(archive):
-            opens(path, archive.descriptor)
+        computes = check_code(archive)
+        if computes:
+            trial.prepare()  # it imports torch, as this process may have to
+        try:
+            torch = import_package("torch")
+        except ImportError as error:
+            raise _core.Unsupported(f"{path}: reading TorchScript needs torch: pip install torch") from error
+        if computes:
+            trial.opens(path, archive.descriptor)
         try:
             jit: Any = torch.jit  # untyped in torch's own stubs
             return jit.load(archive.same_file, map_location="cpu")

@@ -1,23 +1,41 @@
-"""A TorchScript file opened in a process of its own, with limits: torch computes with texts of its code meanwhile."""
+"""A TorchScript file opened in a process of its own, with limits: torch computes with texts of its code meanwhile.
+
+Importing torch takes a second, so one process has it imported and waits for files; where fork is safe (Linux), it opens
+each in a copy of itself. It ends with this process, or after a minute without a file.
+"""
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import os
 import signal
+import socket
+import struct
 import subprocess
 import sys
+import threading
 
 from pinnace import _core
 
 MOST_SECONDS = 60
 MOST_BYTES = 1 << 30  # beside four times the file
+_BUSY = 10  # a busy machine: how many times MOST_SECONDS a file may take by the clock
+_IDLE_SECONDS = 60
+_ENDS_WITHIN = 10.0  # seconds, of a process that has closed its end
+
+# A request is the bytes that opening the file may take, with its descriptor; the answer, how the copy ended and torch's
+# words.
+_REQUEST = struct.Struct("=q")
+_ANSWER = struct.Struct("=iI")
 
 _PROGRAM = """
-import os, resource, sys
-import warnings
+import os, resource, select, signal, socket, struct, sys, traceback, warnings
 warnings.simplefilter("ignore")
 import torch
-file, seconds, most, peak_unit = map(int, sys.argv[1:])
+seconds, busy, idle, peak_unit, forks = map(int, sys.argv[1:])
+torch.set_num_threads(1)  # each thread takes address space of its own
+connection = socket.socket(fileno=0)
 
 def held(name):
     # Of this process alone: what getrusage() has starts from the memory of the process that started it.
@@ -27,53 +45,186 @@ def held(name):
     except (OSError, StopIteration):  # no Linux
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * peak_unit if name == "VmHWM" else 4 << 30
 
-before = held("VmHWM")
-space = held("VmSize") + 2 * most
-torch.set_num_threads(1)  # each thread takes address space of its own
-resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 1))
-resource.setrlimit(resource.RLIMIT_AS, (space, space))
-resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-opened = os.fdopen(file, "rb")
-opened.seek(0)
-try:
-    torch.jit.load(opened, map_location="cpu")
-except MemoryError:
-    os._exit(3)
-except Exception as error:
-    os.write(1, str(error).encode()[:4000])
-    os._exit(3 if "bad_alloc" in str(error) or "allocate" in str(error) else 2)
-# torch goes on without a text that there is no memory for.
-os._exit(3 if held("VmHWM") - before > most else 0)
+def limit(kind, soft, hard):
+    given = resource.getrlimit(kind)[1]  # no process may have more
+    if given != resource.RLIM_INFINITY:
+        soft, hard = min(soft, given), min(hard, given)
+    resource.setrlimit(kind, (soft, hard))
+
+def opens(most, file):
+    # The exit status, and torch's words.
+    before = held("VmHWM")
+    space = held("VmSize") + 2 * most
+    signal.alarm(busy * seconds)
+    limit(resource.RLIMIT_CPU, seconds, seconds + 1)
+    limit(resource.RLIMIT_AS, space, space)
+    limit(resource.RLIMIT_CORE, 0, 0)
+    opened = os.fdopen(file, "rb")
+    opened.seek(0)
+    try:
+        torch.jit.load(opened, map_location="cpu")
+    except MemoryError:
+        return 3, ""
+    except Exception as error:
+        return 3 if "bad_alloc" in str(error) or "allocate" in str(error) else 2, str(error)
+    # torch goes on without a text that there is no memory for.
+    return 3 if held("VmHWM") - before > most else 0, ""
+
+def opens_in_copy(most, file):
+    read, write = os.pipe()
+    copy = os.fork()
+    if copy == 0:
+        status = 1
+        try:
+            connection.close()
+            status, words = opens(most, file)
+            os.write(write, words.encode(errors="replace")[:4000])
+        finally:
+            os._exit(status)
+    os.close(write)
+    os.close(file)
+    with os.fdopen(read, "rb") as pipe:
+        words = pipe.read()
+    return os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]), words
+
+while select.select([connection], [], [], idle)[0]:
+    request, files, _, _ = socket.recv_fds(connection, 8, 1)
+    if not files:
+        break
+    (most,) = struct.unpack("=q", request)
+    if forks:
+        status, words = opens_in_copy(most, files[0])
+    else:
+        status, words = opens(most, files[0])
+        words = words.encode(errors="replace")[:4000]
+    connection.sendall(struct.pack("=iI", status, len(words)) + words)
+    if not forks:
+        break
+os._exit(0)
 """
 
 
+class _Opener:
+    """The process that waits for files."""
+
+    def __init__(self) -> None:
+        unit = 1 if sys.platform == "darwin" else 1024  # of the largest resident size
+        forks = int(sys.platform == "linux")
+        numbers = (MOST_SECONDS, _BUSY, _IDLE_SECONDS, unit, forks)
+        self._connection, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self._process = subprocess.Popen(
+                    [sys.executable, "-c", _PROGRAM, *map(str, numbers)],
+                    stdin=theirs.fileno(),
+                    stdout=subprocess.DEVNULL,
+                    stderr=subprocess.DEVNULL,
+                    start_new_session=True,  # a group, to be ended with the copy that it waits for
+                )
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def opens(self, most: int, descriptor: int) -> tuple[int, bytes] | None:
+        """How the copy that opened it ended, and torch's words; None: the process itself has ended.
+
+        TimeoutError: it neither opens the file nor gives it up.
+        """
+        self._connection.settimeout((_BUSY + 1) * MOST_SECONDS)
+        with contextlib.suppress(ConnectionError):
+            socket.send_fds(self._connection, [_REQUEST.pack(most)], [descriptor])
+            head = self._receive(_ANSWER.size)
+            if head is not None:
+                status, size = _ANSWER.unpack(head)
+                return status, self._receive(size) or b""
+        return None
+
+    def _receive(self, size: int) -> bytes | None:
+        """None: the process has ended."""
+        received = b""
+        while len(received) < size:
+            part = self._connection.recv(size - len(received))
+            if not part:
+                return None
+            received += part
+        return received
+
+    def end(self, within: float = 0) -> int:
+        """Its exit status, of its own within those seconds: 0 if it had waited for files."""
+        self._connection.close()
+        try:
+            return self._process.wait(within)
+        except subprocess.TimeoutExpired:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+            return self._process.wait()
+
+
+_lock = threading.Lock()
+_opener: _Opener | None = None
+
+
+def _end(within: float = 0) -> int:
+    global _opener
+    ended, _opener = _opener, None
+    return ended.end(within) if ended is not None else 0
+
+
+def _forget() -> None:
+    """In a process that was forked: the opener is its parent's."""
+    global _lock, _opener
+    _lock = threading.Lock()
+    _opener = None
+
+
+atexit.register(_end)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+
+
+def prepare() -> None:
+    """Has the process import torch while the caller does other things."""
+    global _opener
+    with _lock, contextlib.suppress(OSError):  # opens() says why
+        _opener = _opener or _Opener()
+
+
 def opens(path: str, descriptor: int) -> None:
-    """Returns if torch opens the file, of this descriptor, within the limits. Nothing of it remains.
+    """Returns if torch opens the file, of this descriptor, within the limits. Nothing of it remains. One at a time.
 
     Unsupported: it takes more time or memory; FileError: torch's words, or that torch ends its process.
     """
     most = MOST_BYTES + 4 * os.fstat(descriptor).st_size
-    unit = 1 if sys.platform == "darwin" else 1024  # of the largest resident size
-    command = [sys.executable, "-c", _PROGRAM, *map(str, (descriptor, MOST_SECONDS, most, unit))]
-    try:
-        ran = subprocess.run(
-            command,
-            check=False,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            pass_fds=(descriptor,),
-            timeout=10 * MOST_SECONDS,  # of a busy machine; the process itself has MOST_SECONDS of a processor
-        )
-    except subprocess.TimeoutExpired:
-        raise _too_much(path, most) from None
-    except OSError as error:
-        raise _core.FileError(f"{path}: no process to open it in: {error}") from error
-    if ran.returncode in (3, -signal.SIGXCPU, -signal.SIGKILL):
+    with _lock:
+        try:
+            status, words = _opened(most, descriptor)
+        except TimeoutError:
+            _end()
+            raise _too_much(path, most) from None
+        except OSError as error:
+            _end()
+            raise _core.FileError(f"{path}: no process to open it in: {error}") from error
+        except BaseException:
+            _end()
+            raise
+    if status in (3, -signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
         raise _too_much(path, most)
-    if ran.returncode:
-        words = ran.stdout.decode(errors="replace") or f"its process ends with {ran.returncode}"
-        raise _core.FileError(f"{path}: torch cannot load it: {words}")
+    if status:
+        said = words.decode(errors="replace") or f"its process ends with {status}"
+        raise _core.FileError(f"{path}: torch cannot load it: {said}")
+
+
+def _opened(most: int, descriptor: int) -> tuple[int, bytes]:
+    global _opener
+    for _ in range(2):  # the first may have ended as it waited: for want of files, or by another's hand
+        _opener = _opener or _Opener()
+        answer = _opener.opens(most, descriptor)
+        if answer is not None:
+            return answer
+        status = _end(_ENDS_WITHIN)
+    if status == 0:
+        raise OSError("it ends at once")
+    return status, b""
 
 
 def _too_much(path: str, most: int) -> _core.Unsupported:
@@ -83,4 +234,4 @@ def _too_much(path: str, most: int) -> _core.Unsupported:
     )
 
 
-__all__ = ["MOST_BYTES", "MOST_SECONDS", "opens"]
+__all__ = ["MOST_BYTES", "MOST_SECONDS", "opens", "prepare"]

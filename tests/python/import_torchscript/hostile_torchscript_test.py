@@ -2,8 +2,11 @@
 """TorchScript that runs without end, grows without bound or is nested too deep: typed errors after bounded work."""
 
 import os
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 # TorchScript reads annotations by these names.
@@ -321,6 +324,81 @@ def test_opening_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     with pytest.raises(pn.Unsupported, match="64 MiB to open it"):
         trial.opens(str(path), os.open(path, os.O_RDONLY))
     del held
+
+
+def opener_of(path: Path) -> Any:
+    """The process that has just opened the file."""
+    with path.open("rb") as file:
+        trial.opens(str(path), file.fileno())
+    assert trial._opener is not None
+    return trial._opener._process
+
+
+def test_one_process_opens_the_files_and_starts_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    good = tmp_path / "good.pt"
+    jit.save(jit.trace(nn.GELU("tanh"), torch.rand(2, 3)), str(good))
+    bad = rewritten(tmp_path / "bad.pt", lambda code: code.replace("x, 1)", "x, undefined)"))
+    first = opener_of(good)
+    with bad.open("rb") as file, pytest.raises(pn.FileError, match="torch cannot load it: \nundefined value"):
+        trial.opens(str(bad), file.fileno())
+    assert opener_of(good) is first  # the copy that failed is another process
+
+    # Ended from outside, or after a minute without a file: another one is started, and nothing is said.
+    first.kill()
+    first.wait()
+    second = opener_of(good)
+    assert second is not first
+    trial._end()
+    assert second.poll() is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(trial, "_IDLE_SECONDS", 0)
+        idle = trial._Opener()
+    assert idle._process.wait(60) == 0
+    monkeypatch.setattr(trial, "_opener", idle)
+    assert opener_of(good) is not idle._process
+
+
+def test_an_opener_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "m.pt"
+    jit.save(jit.trace(nn.GELU("tanh"), torch.rand(2, 3)), str(path))
+    trial._end()
+    for place, name, value, words in (
+        (sys, "executable", str(tmp_path / "none"), "no process to open it in"),
+        (trial, "_PROGRAM", "import none_of_that_name", "its process ends with 1"),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(place, name, value)
+            with pytest.raises(pn.FileError, match=words):
+                pn.load(path, (torch.rand(2, 3),))
+    pn.load(path, (torch.rand(2, 3),))
+
+
+def test_files_are_opened_by_threads_and_after_a_fork(tmp_path: Path) -> None:
+    path = tmp_path / "m.pt"
+    jit.save(jit.trace(nn.GELU("tanh"), torch.rand(2, 3)), str(path))
+    first = opener_of(path)
+    with ThreadPoolExecutor(4) as pool:
+        assert list(pool.map(lambda _: opener_of(path) is first, range(8))) == [True] * 8
+    program = f"""
+import os, sys
+from pinnace.torchscript import trial
+file = os.open({str(path)!r}, os.O_RDONLY)
+trial.opens("m.pt", file)
+first = trial._opener._process.pid
+child = os.fork()
+trial.opens("m.pt", file)
+assert (trial._opener._process.pid == first) == (child != 0)
+if child:
+    assert os.waitpid(child, 0)[1] == 0
+    trial.opens("m.pt", file)
+print(trial._opener._process.pid)
+"""
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) == 2
+    for pid in done.stdout.split():  # ended with those who started them
+        assert not Path(f"/proc/{pid}").exists()
 
 
 @pytest.mark.parametrize("change", ["short entry", "long tensor", "other form"])
