@@ -9,7 +9,7 @@
 namespace pinnace {
 namespace {
 
-/// "vulkan does not take resize 'up1': the input must be a constant, is sizes (rule V-6)"
+/// "vulkan does not take resize 'up1': the input must be a constant, is roi (rule V-6)"
 std::string refusal(const TargetChoice& choice, const Node& node, const Verdict& v) {
   std::string text = str_cat(choice.backend->name(), " does not take ", node.op, " '", node.name, "': ", v.text);
   if (!v.value.empty()) text += str_cat(", is ", v.value);

@@ -16,7 +16,8 @@
 //                                   does, not as scales: y's size is floor(size * factor), the product in double,
 //                                   unless sizes says it; and places are multiplied by a step, float32(1 / factor),
 //                                   where scales divide them; round_prefer_ceil is floor(float32(place + 0.5)) then.
-//                                   Beside sizes a factor may be 0: its step is size of x / size of y. Only with
+//                                   Beside sizes a factor may be 0: its step is size of x / size of y. Linear and
+//                                   antialiased, an axis that keeps its size is copied: 7 * 1.1 is 7. Only with
 //                                   half_pixel, asymmetric and align_corners (sizes alone), and stretched
 //   keep_aspect_ratio_policy        "stretch" (default): sizes as given; "not_larger" and "not_smaller": all axes take
 //                                   the smallest (largest) scale that sizes ask for, sizes round(size * scale), half up
@@ -109,6 +110,8 @@ Result<std::vector<ResizeAxis>> plan(const NodeView& node, const TensorType& x, 
   PINNACE_ASSIGN(const std::span<const double> factors, factors_of(node, axes.size(), !scales.empty(), !sizes.empty()));
   if (scales.empty() && sizes.empty() && factors.size() != axes.size())
     return node.error("takes scales or sizes, is given none");
+  PINNACE_ASSIGN(const ResizeSpec spec, resize_spec(node));
+  const bool copies_equal_sizes = spec.mode == ResizeMode::kLinear || spec.antialias;
   std::vector<ResizeAxis> plan;
   for (size_t i = 0; i < axes.size(); ++i) {
     ResizeAxis a{.axis = axes[i], .in = x.shape[static_cast<size_t>(axes[i])].size};
@@ -122,7 +125,9 @@ Result<std::vector<ResizeAxis>> plan(const NodeView& node, const TensorType& x, 
       if (a.out < 0) return node.error("size ", a.out, " of axis ", a.axis, " is negative");
       if (a.in) a.scale = static_cast<float>(a.out) / static_cast<float>(a.in);
     }
-    if (!factors.empty() && factors[i] != 0) {
+    if (!factors.empty() && a.in == a.out && copies_equal_sizes) {
+      a.step = a.scale = 1;
+    } else if (!factors.empty() && factors[i] != 0) {
       a.step = static_cast<float>(1 / factors[i]);
       a.scale = static_cast<float>(factors[i]);
     } else if (!factors.empty() && a.out) {

@@ -40,6 +40,12 @@ OPERATORS: dict[str, Callable[[Tensor], Tensor]] = {
         y, size=(y.shape[2] * 2, y.shape[3] + 3), mode="bilinear", align_corners=True
     ),
     "bicubic": lambda y: F.interpolate(y, scale_factor=1.5, mode="bicubic"),
+    # 7 and 8 keep their sizes: what is linear or antialiased is copied then, not sampled at steps of 1 / 1.1.
+    "bilinear by 1.1": lambda y: F.interpolate(y, scale_factor=1.1, mode="bilinear"),
+    "bilinear by 0.95 and 1.05": lambda y: F.interpolate(y, scale_factor=(0.95, 1.05), mode="bilinear"),
+    "bicubic by 1.1": lambda y: F.interpolate(y, scale_factor=1.1, mode="bicubic"),
+    "bicubic by 1.1, antialiased": lambda y: F.interpolate(y, scale_factor=1.1, mode="bicubic", antialias=True),
+    "bilinear by 1.1, antialiased": lambda y: F.interpolate(y, scale_factor=1.1, mode="bilinear", antialias=True),
     "antialiased": lambda y: F.interpolate(y, scale_factor=0.5, mode="bilinear", antialias=True),
     "nearest exact": lambda y: F.interpolate(y, scale_factor=0.7, mode="nearest-exact"),
     "strided convolution": lambda y: F.conv2d(y, torch.ones(3, 8, 3, 3), stride=2),
