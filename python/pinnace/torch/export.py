@@ -25,6 +25,7 @@ from pinnace.torch.exported_inputs import input_tensors
 from pinnace.torch.held_buffers import with_one_buffer
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.module_call import bound_arguments
+from pinnace.torch.needless_conversion import conversions_to_the_same
 from pinnace.torch.open_istft import istft_of_open_length
 from pinnace.torch.open_pools import pools_of_open_length
 from pinnace.torch.packed_sequences import packed_as_padded
@@ -86,6 +87,7 @@ def export_module(
             stack.enter_context(attention_in_parts())
             stack.enter_context(pools_of_open_length())
             stack.enter_context(istft_of_open_length())
+            stack.enter_context(conversions_to_the_same())
             stack.enter_context(whole_recurrent())
             stack.enter_context(exportable_detectors(said))
             stack.enter_context(torch_said_quietly())

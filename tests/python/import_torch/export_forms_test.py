@@ -376,3 +376,67 @@ def test_windows_of_open_length(size: int, step: int) -> None:
             pn.Session(program, target="cpu").run({name: x.numpy()}).values(), Windows()(x), strict=True
         ):
             assert_agree(y, want.numpy())
+
+
+class ConvertsItself(nn.Module):
+    """Layers that are brought to an element type in forward(), as mixtures of experts do with their routers."""
+
+    def __init__(self, convert: Callable[[nn.Module, Tensor], nn.Module]) -> None:
+        super().__init__()
+        self.layer: nn.Module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))  # whose count of batches is an integer
+        self.convert = convert
+
+    def forward(self, x: Tensor) -> Any:
+        self.layer = self.convert(self.layer, x)
+        return self.layer(x)
+
+
+@pytest.mark.parametrize(
+    "convert",
+    [
+        lambda layer, x: layer.to(x.dtype),
+        lambda layer, x: layer.to(x),
+        lambda layer, x: layer.to("cpu", dtype=torch.float32, non_blocking=True),
+        lambda layer, x: layer.float().cpu(),
+    ],
+    ids=["dtype", "as a tensor", "device and dtype", "by name"],
+)
+def test_layers_that_are_converted_to_what_they_are(convert: Callable[[nn.Module, Tensor], nn.Module]) -> None:
+    torch.manual_seed(0)
+    module = ConvertsItself(convert).eval()
+    methods = {name: getattr(nn.Module, name) for name in ("to", "float", "double", "half", "bfloat16", "cpu")}
+    x = torch.randn(2, 3)
+    program = pn.load(module, x, {0: "batch"}).build()
+    assert {name: getattr(nn.Module, name) for name in methods} == methods
+    assert_agree(pn.Session(program).run({"x": x})["batch_norm"], module(x).detach().numpy())
+
+
+def test_layers_that_are_converted_to_something_else() -> None:
+    module = ConvertsItself(lambda layer, x: layer.to(torch.float64)).eval()
+    with pytest.raises(pn.ConversionError, match="dtype, but got Float and Double"):
+        pn.load(module, torch.randn(2, 3))
+    assert {value.dtype for value in module.parameters()} == {torch.float32}
+
+
+class HeadsOfOpenSize(nn.Module):
+    """The last size of a view is left to torch, beside a size that has no name: it is that of a part of a table."""
+
+    places: Tensor
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("places", torch.randn(1, 64, 24))
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        y = (x + self.places[:, : x.shape[1]]) * mask.unsqueeze(-1)
+        first, second, third = y.view(y.size()[:-1] + (4, -1)).permute(0, 2, 1, 3).chunk(3, -1)
+        return first + second * third
+
+
+def test_a_size_left_to_torch_beside_open_ones() -> None:
+    module, sizes = HeadsOfOpenSize(), {0: "batch", 1: pn.Dim("length", 1, 64)}
+    x, mask = torch.randn(2, 5, 24), torch.ones(2, 5)
+    program = pn.load(module, (x, mask), (sizes, sizes)).build()
+    x, mask = torch.randn(3, 9, 24), (torch.rand(3, 9) < 0.5).float()
+    (got,) = pn.Session(program).run({"x": x, "mask": mask}).values()
+    assert_agree(got, module(x, mask).numpy())

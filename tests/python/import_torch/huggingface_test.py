@@ -211,6 +211,71 @@ def test_a_static_cache_is_state_of_the_session(name: str, way: str) -> None:
     assert greedy(session, prompt, way == "open") == greedy_of_eager(model, prompt)
 
 
+class WithPast(nn.Module):
+    """What callers write who keep keys and values themselves: the cache comes and goes as tensors."""
+
+    def __init__(self, model: Any) -> None:
+        super().__init__()
+        self.model = model
+
+    def forward(self, ids: Tensor, past: list[tuple[Tensor, Tensor]]) -> dict[str, Any]:
+        cache: Any = transformers.DynamicCache()
+        for layer, (keys, values) in enumerate(past):
+            cache.update(keys, values, layer)
+        made = self.model(input_ids=ids, past_key_values=cache, use_cache=True)
+        return {"logits": made.logits, "past": [(one.keys, one.values) for one in made.past_key_values.layers]}
+
+
+@pytest.mark.parametrize("name", rotating_slice(CACHED, 0.2, "caches as tensors"))
+def test_a_cache_that_comes_and_goes_as_tensors(name: str) -> None:
+    model: Any = models.make(name)[0]
+    prompt = [5, 17, 30, 8]
+    with torch.no_grad():
+        layers = model(input_ids=torch.tensor([prompt[:-1]]), use_cache=True).past_key_values.layers
+    past = [(one.keys, one.values) for one in layers]
+    length = pn.Dim("past", 1, 60)
+    shapes = {"ids": {1: pn.Dim("length", 1, 4)}, "past": [({2: length}, {2: length}) for _ in past]}
+    program = pn.load(WithPast(model).eval(), (torch.tensor([[9, 4]]), past), shapes).build()
+    assert program.metadata["verified.cpu"].startswith("yes")
+    kept = [f"past.{layer}.{part}" for layer in range(len(past)) for part in (0, 1)]
+    assert list(program.inputs) == ["ids", *kept]
+    assert list(program.outputs) == ["logits", *kept]
+    session = pn.Session(program, target="cpu")
+    arrays = [value.numpy() for pair in past for value in pair]
+    made: list[int] = []
+    for _ in range(STEPS):
+        (logits, *arrays) = session.run({"ids": np.array([[(prompt + made)[-1]]]), **dict(zip(kept, arrays, strict=True))}).values()
+        arrays = [array.copy() for array in arrays]  # the session computes the next ones there
+        made.append(int(logits[0, -1].argmax()))
+    assert made == greedy_of_eager(model, prompt)
+
+
+def test_what_transformers_exports_with_a_dynamic_cache() -> None:
+    """Its program takes tokens, and returns keys and values of all layers beside the logits."""
+    from transformers.integrations.executorch import export_with_dynamic_cache
+
+    made = models.make("llama")
+    model: Any = made[0]
+    inputs = made[1]
+    registered = set(_pytree.SUPPORTED_NODES)
+    exported = export_with_dynamic_cache(model, inputs["input_ids"], inputs["attention_mask"])
+    program = pn.load(exported).build()
+    assert program.metadata["verified.cpu"].startswith("yes")
+    layers = range(model.config.num_hidden_layers)
+    assert list(program.outputs) == [
+        "logits",
+        *(f"cache.{kind}_cache.{i}" for kind in ("key", "value") for i in layers),
+    ]
+    fresh = models.text(2, 12, 7)
+    with torch.no_grad():
+        wanted: Any = model(**fresh, use_cache=True)
+    got = pn.Session(program, target="cpu").run(dict(fresh))
+    assert_agree(got["logits"], wanted.logits.numpy())
+    assert_agree(got["cache.value_cache.1"], wanted.past_key_values.layers[1].values.numpy())
+    for kind in set(_pytree.SUPPORTED_NODES) - registered:  # transformers registers it for the whole process
+        _pytree._deregister_pytree_node(kind)
+
+
 def test_pinnace_imports_no_transformers() -> None:
     for path in Path(pn.__file__).parent.rglob("*.py"):
         assert not re.search(r"^\s*(import|from) transformers", path.read_text(), re.MULTILINE), path

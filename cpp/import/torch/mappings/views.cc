@@ -30,6 +30,18 @@ void share_if_dense(Call& c) {
   c.shares(dense && *dense ? Sharing::kView : Sharing::kUncertain);
 }
 
+/// Sizes for a reshape, -1 among them replaced by what the archive says of the result: where other sizes have no names,
+/// -1 alone would leave the dimension unknown, and a split of it would be refused.
+std::vector<Scalar> with_stated_size(Call& c, std::vector<Scalar> sizes) {
+  const TensorMeta* stated = c.meta();
+  if (!stated || stated->sizes.size() != sizes.size()) return sizes;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    const SizeDef& size = stated->sizes[i];
+    if (sizes[i].is(-1) && size.expression.empty() && size.value > 0) sizes[i] = Scalar::of_int(size.value);
+  }
+  return sizes;
+}
+
 void map_view(Call& c) {
   const ValueId x = c.tensor("self");
   if (c.given("dtype")) return c.fail("view as another element type");
@@ -39,7 +51,7 @@ void map_view(Call& c) {
   } else {
     c.shares(Sharing::kView);
   }
-  c.output(c.reshape(x, c.sizes(reshape ? "shape" : "size")));
+  c.output(c.reshape(x, with_stated_size(c, c.sizes(reshape ? "shape" : "size"))));
 }
 
 void map_view_as(Call& c) {
