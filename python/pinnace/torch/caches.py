@@ -20,11 +20,13 @@ _WRAPPERS = "transformers.integrations.executorch"  # modules with a static cach
 def is_cache(value: Any) -> bool:
     """True for a cache of transformers, unless torch was told of its class: then its tensors are inputs or outputs."""
     caches = sys.modules.get(_CACHES)
-    if caches is None or not isinstance(value, caches.Cache):
+    kind = type(value)
+    own = kind.__module__.startswith("transformers.models.") and kind.__name__.endswith("Cache")  # as Reformer's
+    if caches is None or not (own or isinstance(value, caches.Cache)):
         return False
     from torch.utils import _pytree
 
-    return type(value) not in _pytree.SUPPORTED_NODES
+    return kind not in _pytree.SUPPORTED_NODES
 
 
 def way_out() -> str:

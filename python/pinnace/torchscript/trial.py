@@ -11,12 +11,13 @@ import contextlib
 import os
 import signal
 import socket
-import struct
 import subprocess
 import sys
 import threading
+from pathlib import Path
 
 from pinnace import _core
+from pinnace.torchscript import opener
 
 MOST_SECONDS = 60
 MOST_BYTES = 1 << 30  # beside four times the file
@@ -24,98 +25,19 @@ _BUSY = 10  # a busy machine: how many times MOST_SECONDS a file may take by the
 _IDLE_SECONDS = 60
 _ENDS_WITHIN = 10.0  # seconds, of a process that has closed its end
 
-# A request is the bytes that opening the file may take, with its descriptor; the answer, how the copy ended and torch's
-# words.
-_REQUEST = struct.Struct("=q")
-_ANSWER = struct.Struct("=iI")
-
-_PROGRAM = """
-import os, resource, select, signal, socket, struct, sys, traceback, warnings
-warnings.simplefilter("ignore")
-import torch
-seconds, busy, idle, peak_unit, forks = map(int, sys.argv[1:])
-torch.set_num_threads(1)  # each thread takes address space of its own
-connection = socket.socket(fileno=0)
-
-def held(name):
-    # Of this process alone: what getrusage() has starts from the memory of the process that started it.
-    try:
-        with open("/proc/self/status") as status:
-            return next(int(line.split()[1]) * 1024 for line in status if line.startswith(name + ":"))
-    except (OSError, StopIteration):  # no Linux
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * peak_unit if name == "VmHWM" else 4 << 30
-
-def limit(kind, soft, hard):
-    given = resource.getrlimit(kind)[1]  # no process may have more
-    if given != resource.RLIM_INFINITY:
-        soft, hard = min(soft, given), min(hard, given)
-    resource.setrlimit(kind, (soft, hard))
-
-def opens(most, file):
-    # The exit status, and torch's words.
-    before = held("VmHWM")
-    space = held("VmSize") + 2 * most
-    signal.alarm(busy * seconds)
-    limit(resource.RLIMIT_CPU, seconds, seconds + 1)
-    limit(resource.RLIMIT_AS, space, space)
-    limit(resource.RLIMIT_CORE, 0, 0)
-    opened = os.fdopen(file, "rb")
-    opened.seek(0)
-    try:
-        torch.jit.load(opened, map_location="cpu")
-    except MemoryError:
-        return 3, ""
-    except Exception as error:
-        return 3 if "bad_alloc" in str(error) or "allocate" in str(error) else 2, str(error)
-    # torch goes on without a text that there is no memory for.
-    return 3 if held("VmHWM") - before > most else 0, ""
-
-def opens_in_copy(most, file):
-    read, write = os.pipe()
-    copy = os.fork()
-    if copy == 0:
-        status = 1
-        try:
-            connection.close()
-            status, words = opens(most, file)
-            os.write(write, words.encode(errors="replace")[:4000])
-        finally:
-            os._exit(status)
-    os.close(write)
-    os.close(file)
-    with os.fdopen(read, "rb") as pipe:
-        words = pipe.read()
-    return os.waitstatus_to_exitcode(os.waitpid(copy, 0)[1]), words
-
-while select.select([connection], [], [], idle)[0]:
-    request, files, _, _ = socket.recv_fds(connection, 8, 1)
-    if not files:
-        break
-    (most,) = struct.unpack("=q", request)
-    if forks:
-        status, words = opens_in_copy(most, files[0])
-    else:
-        status, words = opens(most, files[0])
-        words = words.encode(errors="replace")[:4000]
-    connection.sendall(struct.pack("=iI", status, len(words)) + words)
-    if not forks:
-        break
-os._exit(0)
-"""
+_PROGRAM = Path(opener.__file__)
 
 
 class _Opener:
     """The process that waits for files."""
 
     def __init__(self) -> None:
-        unit = 1 if sys.platform == "darwin" else 1024  # of the largest resident size
-        forks = int(sys.platform == "linux")
-        numbers = (MOST_SECONDS, _BUSY, _IDLE_SECONDS, unit, forks)
+        numbers = (MOST_SECONDS, _BUSY, _IDLE_SECONDS, int(sys.platform == "linux"))
         self._connection, theirs = socket.socketpair()
         try:
             with theirs:
                 self._process = subprocess.Popen(
-                    [sys.executable, "-c", _PROGRAM, *map(str, numbers)],
+                    [sys.executable, "-P", str(_PROGRAM), *map(str, numbers)],
                     stdin=theirs.fileno(),
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
@@ -132,10 +54,10 @@ class _Opener:
         """
         self._connection.settimeout((_BUSY + 1) * MOST_SECONDS)
         with contextlib.suppress(ConnectionError):
-            socket.send_fds(self._connection, [_REQUEST.pack(most)], [descriptor])
-            head = self._receive(_ANSWER.size)
+            socket.send_fds(self._connection, [opener.REQUEST.pack(most)], [descriptor])
+            head = self._receive(opener.ANSWER.size)
             if head is not None:
-                status, size = _ANSWER.unpack(head)
+                status, size = opener.ANSWER.unpack(head)
                 return status, self._receive(size) or b""
         return None
 
@@ -207,7 +129,7 @@ def opens(path: str, descriptor: int) -> None:
         except BaseException:
             _end()
             raise
-    if status in (3, -signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
+    if status in (opener.TOO_MUCH, -signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
         raise _too_much(path, most)
     if status:
         said = words.decode(errors="replace") or f"its process ends with {status}"

@@ -383,7 +383,9 @@ class ConvertsItself(nn.Module):
 
     def __init__(self, convert: Callable[[nn.Module, Tensor], nn.Module]) -> None:
         super().__init__()
-        self.layer: nn.Module = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))  # whose count of batches is an integer
+        self.layer: nn.Module = nn.Sequential(
+            nn.Linear(3, 4), nn.BatchNorm1d(4)
+        )  # whose count of batches is an integer
         self.convert = convert
 
     def forward(self, x: Tensor) -> Any:
@@ -429,7 +431,7 @@ class HeadsOfOpenSize(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         y = (x + self.places[:, : x.shape[1]]) * mask.unsqueeze(-1)
-        first, second, third = y.view(y.size()[:-1] + (4, -1)).permute(0, 2, 1, 3).chunk(3, -1)
+        first, second, third = y.view(*y.size()[:-1], 4, -1).permute(0, 2, 1, 3).chunk(3, -1)
         return first + second * third
 
 

@@ -146,6 +146,20 @@ ARCHITECTURES: dict[str, Architecture] = {
     "xlm_roberta": _A("XLMRobertaForQuestionAnswering", "XLMRobertaConfig", {**TEXT, "pad_token_id": 1}),
     "modernbert": _A("ModernBertModel", "ModernBertConfig", {**TEXT, **TOKENS, "cls_token_id": 1, "sep_token_id": 2}),
     "convbert": _A("ConvBertModel", "ConvBertConfig", {**TEXT, "embedding_size": 32}),
+    "deberta": _A(
+        "DebertaForMaskedLM", "DebertaConfig", {**TEXT, "relative_attention": True, "pos_att_type": ["p2c", "c2p"]}
+    ),
+    "xlnet": _A(
+        "XLNetLMHeadModel",
+        "XLNetConfig",
+        {"vocab_size": VOCABULARY, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 64},
+    ),
+    "big_bird": _A("BigBirdModel", "BigBirdConfig", {**TEXT, "attention_type": "original_full"}),
+    "nystromformer": _A(
+        "NystromformerModel", "NystromformerConfig", {**TEXT, "num_landmarks": 4, "segment_means_seq_len": 4}
+    ),
+    "yoso": _A("YosoModel", "YosoConfig", {**TEXT, "use_expectation": True}),
+    "data2vec": _A("Data2VecTextModel", "Data2VecTextConfig", {**TEXT, "pad_token_id": 1}),
     # decoders of text
     "gpt2": _A(
         "GPT2LMHeadModel",
@@ -191,6 +205,88 @@ ARCHITECTURES: dict[str, Architecture] = {
         {"vocab_size": VOCABULARY, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 8, **TOKENS},
         tokens,
     ),
+    "mamba2": _A(
+        "Mamba2ForCausalLM",
+        "Mamba2Config",
+        {
+            "vocab_size": VOCABULARY,
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "state_size": 8,
+            "head_dim": 8,
+            "num_heads": 8,
+            "n_groups": 2,
+            **TOKENS,
+        },
+        tokens,
+    ),
+    "rwkv": _A(
+        "RwkvForCausalLM",
+        "RwkvConfig",
+        {
+            "vocab_size": VOCABULARY,
+            "hidden_size": 32,
+            "num_hidden_layers": 2,
+            "attention_hidden_size": 32,
+            "intermediate_size": 64,
+        },
+        tokens,
+    ),
+    "granite": _A("GraniteForCausalLM", "GraniteConfig", LLAMA),
+    "stablelm": _A("StableLmForCausalLM", "StableLmConfig", LLAMA),
+    "starcoder2": _A("Starcoder2ForCausalLM", "Starcoder2Config", LLAMA),
+    "persimmon": _A("PersimmonForCausalLM", "PersimmonConfig", {**TEXT, **TOKENS}),
+    "nemotron": _A("NemotronForCausalLM", "NemotronConfig", LLAMA),
+    "cohere": _A("CohereForCausalLM", "CohereConfig", LLAMA),
+    "glm4": _A("Glm4ForCausalLM", "Glm4Config", GEMMA),
+    "smollm3": _A("SmolLM3ForCausalLM", "SmolLM3Config", LLAMA),
+    "deepseek_v3": _A(
+        "DeepseekV3ForCausalLM",
+        "DeepseekV3Config",
+        {
+            **LLAMA,
+            "num_key_value_heads": 4,
+            "n_routed_experts": 4,
+            "n_group": 2,
+            "topk_group": 1,
+            "num_experts_per_tok": 2,
+            "moe_intermediate_size": 16,
+            "first_k_dense_replace": 1,
+            "kv_lora_rank": 16,
+            "q_lora_rank": 16,
+            "qk_rope_head_dim": 8,
+            "qk_nope_head_dim": 8,
+            "v_head_dim": 8,
+        },
+    ),
+    "qwen3_moe": _A(
+        "Qwen3MoeForCausalLM",
+        "Qwen3MoeConfig",
+        {**GEMMA, "num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16},
+    ),
+    "gpt_oss": _A(
+        "GptOssForCausalLM",
+        "GptOssConfig",
+        {**GEMMA, "num_local_experts": 4, "num_experts_per_tok": 2, "sliding_window": 8},
+    ),
+    "gptj": _A(
+        "GPTJForCausalLM",
+        "GPTJConfig",
+        {"vocab_size": VOCABULARY, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 64, "rotary_dim": 8},
+    ),
+    "xglm": _A(
+        "XGLMForCausalLM",
+        "XGLMConfig",
+        {
+            "vocab_size": VOCABULARY,
+            "d_model": 32,
+            "num_layers": 2,
+            "attention_heads": 4,
+            "ffn_dim": 64,
+            "max_position_embeddings": 64,
+        },
+    ),
+    "biogpt": _A("BioGptForCausalLM", "BioGptConfig", {**TEXT, **TOKENS}),
     # encoders and decoders
     "t5": _A(
         "T5ForConditionalGeneration",
@@ -200,6 +296,8 @@ ARCHITECTURES: dict[str, Architecture] = {
     ),
     "bart": _A("BartForConditionalGeneration", "BartConfig", ENCODER_DECODER, translation),
     "marian": _A("MarianMTModel", "MarianConfig", ENCODER_DECODER, translation),
+    "mbart": _A("MBartForConditionalGeneration", "MBartConfig", ENCODER_DECODER, translation),
+    "pegasus": _A("PegasusForConditionalGeneration", "PegasusConfig", ENCODER_DECODER, translation),
     "whisper": _A(
         "WhisperForConditionalGeneration",
         "WhisperConfig",
@@ -243,10 +341,54 @@ ARCHITECTURES: dict[str, Architecture] = {
         },
         larger_image,
     ),
+    "beit": _A("BeitModel", "BeitConfig", IMAGE, image),
+    "dinov3": _A("DINOv3ViTModel", "DINOv3ViTConfig", {**IMAGE, "num_register_tokens": 2}, image),
+    "hiera": _A(
+        "HieraModel",
+        "HieraConfig",
+        {"embed_dim": 8, "image_size": [64, 64], "depths": [1, 1, 1, 1], "num_heads": [1, 2, 4, 8]},
+        larger_image,
+    ),
+    "mobilevit": _A(
+        "MobileViTModel",
+        "MobileViTConfig",
+        {
+            "image_size": 64,
+            "hidden_sizes": [16, 24, 32],
+            "neck_hidden_sizes": [8, 8, 16, 16, 24, 24, 32],
+            "num_attention_heads": 4,
+        },
+        larger_image,
+    ),
+    "swinv2": _A(
+        "Swinv2Model",
+        "Swinv2Config",
+        {"image_size": 32, "patch_size": 2, "embed_dim": 16, "depths": [2, 2], "num_heads": [2, 4], "window_size": 4},
+        image,
+    ),
+    "yolos": _A(
+        "YolosForObjectDetection",
+        "YolosConfig",
+        {**IMAGE, "image_size": [32, 32], "num_detection_tokens": 5, "use_mid_position_embeddings": False},
+        image,
+    ),
     # sound
     "wav2vec2": _A(
         "Wav2Vec2ForCTC",
         "Wav2Vec2Config",
+        {
+            **TEXT,
+            "conv_dim": (16, 16, 16),
+            "conv_kernel": (10, 3, 3),
+            "conv_stride": (5, 2, 2),
+            "num_conv_pos_embeddings": 16,
+            "num_conv_pos_embedding_groups": 4,
+        },
+        wave,
+    ),
+    "wavlm": _A(
+        "WavLMModel",
+        "WavLMConfig",
         {
             **TEXT,
             "conv_dim": (16, 16, 16),
@@ -266,5 +408,16 @@ ARCHITECTURES: dict[str, Architecture] = {
     ),
     "siglip": _A(
         "SiglipModel", "SiglipConfig", {"text_config": {**TEXT, **TOKENS}, "vision_config": IMAGE}, image_and_text
+    ),
+    "blip": _A(
+        "BlipForImageTextRetrieval",
+        "BlipConfig",
+        {
+            "text_config": {**TEXT, **TOKENS, "encoder_hidden_size": 32},
+            "vision_config": IMAGE,
+            "projection_dim": 16,
+            "image_text_hidden_size": 16,
+        },
+        image_and_text,
     ),
 }

@@ -244,7 +244,9 @@ def test_a_cache_that_comes_and_goes_as_tensors(name: str) -> None:
     arrays = [value.numpy() for pair in past for value in pair]
     made: list[int] = []
     for _ in range(STEPS):
-        (logits, *arrays) = session.run({"ids": np.array([[(prompt + made)[-1]]]), **dict(zip(kept, arrays, strict=True))}).values()
+        (logits, *arrays) = session.run(
+            {"ids": np.array([[(prompt + made)[-1]]]), **dict(zip(kept, arrays, strict=True))}
+        ).values()
         arrays = [array.copy() for array in arrays]  # the session computes the next ones there
         made.append(int(logits[0, -1].argmax()))
     assert made == greedy_of_eager(model, prompt)

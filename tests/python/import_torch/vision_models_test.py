@@ -18,7 +18,7 @@ import pinnace as pn
 import pytest
 import torch
 from agreeing import assert_agree
-from slices import within_budget
+from slices import all_mode, within_budget
 from torch import Tensor, nn
 from torch.utils import _pytree
 
@@ -85,10 +85,15 @@ def test_families_are_those_of_timm() -> None:
         assert network.name in timm.list_models(module=family)
 
 
-def test_networks_agree_with_eager(capsys: pytest.CaptureFixture[str]) -> None:
+# A run of everything shares the file, which takes 25 minutes, among processes (PYTHON_PARTS of scripts/run_tests.py).
+SHARES = 6 if all_mode() else 1
+
+
+@pytest.mark.parametrize("share", range(SHARES))
+def test_networks_agree_with_eager(share: int, capsys: pytest.CaptureFixture[str]) -> None:
     problems: list[str] = []
     counts: Counter[str] = Counter()
-    for name in within_budget(vision.names(), SECONDS, "vision"):
+    for name in within_budget(vision.names()[share::SHARES], SECONDS, "vision"):
         try:
             said: dict[str, Any] = found(name)
         except (pn.Error, AssertionError) as error:

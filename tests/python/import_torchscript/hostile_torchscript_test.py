@@ -362,9 +362,11 @@ def test_an_opener_that_cannot_start(tmp_path: Path, monkeypatch: pytest.MonkeyP
     path = tmp_path / "m.pt"
     jit.save(jit.trace(nn.GELU("tanh"), torch.rand(2, 3)), str(path))
     trial._end()
+    broken = tmp_path / "broken.py"
+    broken.write_text("import none_of_that_name")
     for place, name, value, words in (
         (sys, "executable", str(tmp_path / "none"), "no process to open it in"),
-        (trial, "_PROGRAM", "import none_of_that_name", "its process ends with 1"),
+        (trial, "_PROGRAM", broken, "its process ends with 1"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(place, name, value)
