@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "nnapi/mapping.h"
+#include "ops/move.h"
 
 namespace pinnace::nnapi {
 namespace {
@@ -11,6 +12,12 @@ Result<int64_t> optional_axis(Call& call, size_t i, ValueId x) {
   if (call.rank(x) < 1) return call.error("a scalar has no axis");
   if (i < call.inputs()) return call.axis(i, call.rank(x));
   return int64_t{call.rank(x) - 1};
+}
+
+std::vector<int64_t> sizes_of(const TensorType& type) {
+  std::vector<int64_t> sizes;
+  for (const Dim& d : type.shape) sizes.push_back(d.size);
+  return sizes;
 }
 
 /// (x - max(x)) * beta in float32: a product before the largest is taken off would overflow. x itself where beta is 1.
@@ -60,10 +67,20 @@ Status map_log_softmax(Call& call) {
   PINNACE_ASSIGN(ValueId x, call.in(0));
   PINNACE_ASSIGN(double beta, call.real(1));
   PINNACE_ASSIGN(int64_t axis, optional_axis(call, 2, x));
-  const DType dtype = call.type(x).dtype;
+  const TensorType type = call.type(x);
+  // The steps of the scaling are operations of their own on NNAPI, which take four dimensions.
+  const bool flat = beta != 1 && type.rank() > 4 && type.concrete();
+  if (flat) {
+    const AxisView v = view_axis(type.shape, static_cast<int>(axis));
+    PINNACE_ASSIGN(x, call.reshape(x, {v.outer, v.size, v.inner}));
+    axis = 1;
+  }
   PINNACE_ASSIGN(x, scaled(call, x, beta, axis));
   PINNACE_ASSIGN(ValueId y, call.emit("log_softmax", {x}, {{"axis", axis}}));
-  PINNACE_ASSIGN(y, call.cast(y, dtype));
+  if (flat) {
+    PINNACE_ASSIGN(y, call.reshape(y, sizes_of(type)));
+  }
+  PINNACE_ASSIGN(y, call.cast(y, type.dtype));
   return call.finish(0, y);
 }
 
@@ -85,18 +102,12 @@ Status map_local_response_normalization(Call& call) {
   PINNACE_ASSIGN(int64_t axis, optional_axis(call, 5, x));
   PINNACE_ASSIGN(TensorType type, call.concrete(x));
   if (radius < 0) return call.error("radius ", radius, " is negative");
-  std::vector<int64_t> dims;
-  int64_t outer = 1, inner = 1;
-  for (int64_t d = 0; d < type.rank(); ++d) {
-    dims.push_back(type.shape[static_cast<size_t>(d)].size);
-    if (d < axis) outer *= dims.back();
-    if (d > axis) inner *= dims.back();
-  }
-  const int64_t channels = dims[static_cast<size_t>(axis)], size = 2 * std::min(radius, channels) + 1;
+  const AxisView v = view_axis(type.shape, static_cast<int>(axis));
+  const int64_t size = 2 * std::min(radius, v.size) + 1;
   Attrs attrs = {{"alpha", alpha * static_cast<double>(size)}, {"beta", beta}, {"bias", bias}, {"size", size}};
-  PINNACE_ASSIGN(ValueId y, call.reshape(x, {outer, channels, inner}));
+  PINNACE_ASSIGN(ValueId y, call.reshape(x, {v.outer, v.size, v.inner}));
   PINNACE_ASSIGN(y, call.emit("lrn", {y}, std::move(attrs)));
-  PINNACE_ASSIGN(y, call.reshape(y, std::move(dims)));
+  PINNACE_ASSIGN(y, call.reshape(y, sizes_of(type)));
   return call.finish(0, y);
 }
 
