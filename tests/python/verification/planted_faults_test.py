@@ -51,6 +51,24 @@ def smoothing() -> zoo.Built:
     return Smoothing().eval(), {"x": torch.randn(4, 6)}
 
 
+class Weighing(nn.Module):
+    """Attention as people write it themselves, with a softmax: that of the other networks is one operator."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.query, self.value = nn.Linear(8, 8), nn.Linear(8, 6)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores = self.query(x) @ x.transpose(-2, -1) / 2
+        y: torch.Tensor = torch.softmax(scores, -1) @ self.value(x)
+        return y
+
+
+def weighing() -> zoo.Built:
+    torch.manual_seed(3)
+    return Weighing().eval(), {"x": torch.randn(2, 5, 8)}
+
+
 def squeezenet() -> zoo.Built:
     """Its biases begin as 0, where times 1.01 and left out are no faults."""
     module, inputs = zoo.build("squeezenet1_1", size=64)
@@ -134,6 +152,7 @@ MODELS: dict[str, tuple[Callable[[], zoo.Built], int]] = {
     "lstm": (lambda: zoo.build("lstm", steps=6, features=6, hidden=8), 24),
     "gru": (lambda: zoo.build("gru", steps=6, features=6, hidden=8), 24),
     "smoothing": (smoothing, 20),
+    "weighing": (weighing, 12),
     "noise_suppressor": (lambda: zoo.build("noise_suppressor", frames=10), 20),
     "noise_suppressor_frame": (lambda: zoo.build("noise_suppressor_frame"), 20),
     "squeezenet1_1": (squeezenet, 20),
@@ -147,7 +166,7 @@ MODELS: dict[str, tuple[Callable[[], zoo.Built], int]] = {
     "vit_b_16": (reduced("vit_b_16", size=32, layers=1), 6),
 }
 SHARES = {name: share for name, (_, share) in (MODELS | FILES).items()}
-SMALL = ("bert", "lstm", "gru", "smoothing", "half", "onnx", "quantised")
+SMALL = ("bert", "lstm", "gru", "smoothing", "weighing", "half", "onnx", "quantised")
 
 
 @functools.lru_cache(maxsize=1)
