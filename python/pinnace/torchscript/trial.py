@@ -131,7 +131,7 @@ def opens(path: str, descriptor: int) -> None:
             raise
     if status in (opener.TOO_MUCH, -signal.SIGXCPU, -signal.SIGKILL, -signal.SIGALRM):
         raise _too_much(path, most)
-    if status:
+    if status != opener.OPENED:
         said = words.decode(errors="replace") or f"its process ends with {status}"
         raise _core.FileError(f"{path}: torch cannot load it: {said}")
 

@@ -49,6 +49,14 @@ IMAGE: dict[str, Any] = {
     "num_attention_heads": 4,
     "intermediate_size": 64,
 }
+SPEECH: dict[str, Any] = {
+    **TEXT,
+    "conv_dim": (16, 16, 16),
+    "conv_kernel": (10, 3, 3),
+    "conv_stride": (5, 2, 2),
+    "num_conv_pos_embeddings": 16,
+    "num_conv_pos_embedding_groups": 4,
+}
 
 
 def text(batch: int, length: int, seed: int) -> Inputs:
@@ -373,32 +381,8 @@ ARCHITECTURES: dict[str, Architecture] = {
         image,
     ),
     # sound
-    "wav2vec2": _A(
-        "Wav2Vec2ForCTC",
-        "Wav2Vec2Config",
-        {
-            **TEXT,
-            "conv_dim": (16, 16, 16),
-            "conv_kernel": (10, 3, 3),
-            "conv_stride": (5, 2, 2),
-            "num_conv_pos_embeddings": 16,
-            "num_conv_pos_embedding_groups": 4,
-        },
-        wave,
-    ),
-    "wavlm": _A(
-        "WavLMModel",
-        "WavLMConfig",
-        {
-            **TEXT,
-            "conv_dim": (16, 16, 16),
-            "conv_kernel": (10, 3, 3),
-            "conv_stride": (5, 2, 2),
-            "num_conv_pos_embeddings": 16,
-            "num_conv_pos_embedding_groups": 4,
-        },
-        wave,
-    ),
+    "wav2vec2": _A("Wav2Vec2ForCTC", "Wav2Vec2Config", SPEECH, wave),
+    "wavlm": _A("WavLMModel", "WavLMConfig", SPEECH, wave),
     # images with text
     "clip": _A(
         "CLIPModel",
