@@ -213,7 +213,7 @@ void add_model(py::module_& module) {
                   py::arg("dim_names") = std::vector<DimNameTuple>{}, py::arg("examples") = NamedArrays{},
                   py::arg("separate_dims") = std::vector<std::string>{}, KeepsArgument<6>(),
                   "Loads .onnx, .pt2, .pnc or an NNAPI model's .json. symbols: (name, min, max or None, multiple_of) "
-                  "per open dimension. "
+                  "per dynamic dimension. "
                   "dim_names: (input, dimension, its new name). examples: (name, or \"\" for all in order, array). "
                   "separate_dims: names of dimensions of an ONNX file that are not one and the same.")
       .def_static(
@@ -269,7 +269,7 @@ void add_model(py::module_& module) {
             return interruptible([&] { return m.with_ranges(options.symbols); });
           },
           py::arg("ranges"), KeepsArgument<1>(),
-          "The same model with narrower ranges of open dimensions: (name, min, max or None, multiple_of).")
+          "The same model with narrower ranges of dynamic dimensions: (name, min, max or None, multiple_of).")
       .def(
           "with_names",
           [](const Model& m, const std::vector<std::string>& inputs, const std::vector<std::string>& outputs) {

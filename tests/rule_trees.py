@@ -194,7 +194,7 @@ const char* kText = "throw \\" catch";
 const char* kRaw = R"x(try {{ throw; }})x";
 int f(char* p) {{ return snprintf(p, 1, "%d", 1) + fprintf(stderr, "x") + log.printf("x") + retry + entry(1); }}
 """,
-    "cpp/base/border.h": f"{_CC}void f() {{ try {{ g(); }} catch (...) {{ }} }}\n",
+    "cpp/base/exception_boundary.h": f"{_CC}void f() {{ try {{ g(); }} catch (...) {{ }} }}\n",
     "cpp/import/onnx/a.cc": f'{_CC}#include "import/import.h"\n#include "nnapi/levels.h"\n#include "onnx_model.pb.h"\n',
     "cmake/isa.cmake": "ISA(generic)\n",
     "cpp/base/instruction_sets.inc": f"{_CC}ISA(generic, any, true)\n",

@@ -55,7 +55,7 @@ MAY_INCLUDE: dict[str, tuple[str, ...]] = {
     "quantize": ("base", "graph", "ops", "passes", "convert"),
     "stream": ("base", "graph", "ops", "passes", "program", "convert"),
     "nnapi_host": ("base", "graph", "ops", "nnapi", "passes", "program", "compile", "runtime"),
-    "report": ("base/border.h",),  # over the C API, in programs of which some have no other part of cpp/
+    "report": ("base/exception_boundary.h",),  # over the C API, in programs of which some have no other part of cpp/
     "tools": ("report",),
 }
 
@@ -99,12 +99,12 @@ FORBIDDEN = (
 # Where the standard library's exceptions (std::bad_alloc) end, and where they change threads. Everywhere else they pass
 # through frames that clean up behind themselves: a catch in the middle hides that memory has run out.
 CATCHING = {
-    Path("cpp/base/border.h"): "at_border, which public calls and bodies of threads go through",
+    Path("cpp/base/exception_boundary.h"): "exception_boundary, which public calls and bodies of threads go through",
     Path("cpp/base/threads/thread_pool.cc"): "from the worker whose task threw to the caller",
 }
 CATCH = (
     r"\b(?:try|catch|rethrow_exception)\b",
-    "exceptions are caught at borders alone: use at_border of base/border.h",
+    "exceptions are caught at boundaries alone: use exception_boundary of base/exception_boundary.h",
 )
 FORBIDDEN_PRINTING = (
     (r"\bstd::(?:cout|clog)\b", "prints to the application's output: use the log hook"),
@@ -254,7 +254,7 @@ def rule_passes(root: Path) -> Iterator[str]:
 
 
 def rule_forbidden_words(root: Path) -> Iterator[str]:
-    """Nothing thrown, nothing caught outside borders, no run-time types, ends of the process or printing in cpp/.
+    """Nothing thrown, nothing caught outside boundaries, no run-time types, ends of the process or printing in cpp/.
 
     tools/ is a program and may print.
     """

@@ -81,7 +81,7 @@ const char* log_level_name(LogLevel level) {
 }
 
 Result<LogLevel> log_level_from_name(std::string_view name) {
-  return at_border([&]() -> Result<LogLevel> {
+  return exception_boundary([&]() -> Result<LogLevel> {
     for (size_t i = 0; i < std::size(kNames); ++i) {
       if (name == kNames[i]) return static_cast<LogLevel>(i);
     }
@@ -90,7 +90,7 @@ Result<LogLevel> log_level_from_name(std::string_view name) {
 }
 
 Status set_log_receiver(const LogReceiver& next, LogLevel least) {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     PINNACE_TRY(check_change(least));
     const ProcessLockAnew lock(changing);
     wanted_log_level.store(LogLevel::kOff, std::memory_order_relaxed);
@@ -110,7 +110,7 @@ Status set_log_sink(LogSink sink, LogLevel least, void* user) {
 }
 
 Status set_log_level(LogLevel least) {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     PINNACE_TRY(check_change(least));
     const ProcessLockAnew lock(changing);
     if (listening.load()) wanted_log_level.store(least, std::memory_order_relaxed);

@@ -11,7 +11,7 @@
 
 #include <pinnace/log.h>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/text.h"
 
 namespace pinnace {
@@ -33,7 +33,7 @@ template <class F>
     send_log(level, make());
     return true;
   };
-  static_cast<void>(at_border(send, false));
+  static_cast<void>(exception_boundary(send, false));
 }
 
 /// Calls f(), which sends several messages and may lack memory for them, if somebody wants the level.
@@ -43,7 +43,7 @@ void log_several(LogLevel level, const F& f) noexcept {
     f();
     return true;
   };
-  if (logs(level)) static_cast<void>(at_border(send, false));
+  if (logs(level)) static_cast<void>(exception_boundary(send, false));
 }
 
 /// Time since its making, as messages have it: "1.23 ms".

@@ -1,7 +1,7 @@
 // Model::check: what each target says of each node before a program is built, as the planner will ask it.
 #include <algorithm>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "compile/partition.h"
 #include "compile/plan.h"
 #include "compile/rules.h"
@@ -15,10 +15,10 @@ namespace {
 
 struct Sized {
   TypeInference types;
-  bool fits = true;  ///< whether no size of an input is open
+  bool fits = true;  ///< whether no size of an input is dynamic
 };
 
-/// Types at sizes that the graph can have, since verdicts speak of sizes; with open ones where none fits.
+/// Types at sizes that the graph can have, since verdicts speak of sizes; with dynamic ones where none fits.
 Result<Sized> infer_sized(const Graph& graph, const OpTable& ops) {
   const AheadBudget budget;
   const bool open = std::any_of(graph.inputs.begin(), graph.inputs.end(),
@@ -45,7 +45,7 @@ Result<TargetChoice> who_answers_for(const std::string& target) {
 }  // namespace
 
 Result<std::vector<CheckRow>> Model::check(std::span<const std::string> targets) const {
-  return at_border([&]() -> Result<std::vector<CheckRow>> {
+  return exception_boundary([&]() -> Result<std::vector<CheckRow>> {
     std::vector<TargetChoice> choices;
     for (const std::string& target : targets) {
       // A verdict needs no device, so a target that is known but not available here is asked all the same.

@@ -164,7 +164,7 @@ void print_log(LogLevel level, std::string_view text) noexcept {
     write_line(level, text);
     return true;
   };
-  static_cast<void>(at_border(print, false));
+  static_cast<void>(exception_boundary(print, false));
 }
 
 }  // namespace pinnace

@@ -3,7 +3,7 @@
 #include <cstring>
 #include <unordered_set>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "compile/plan.h"
@@ -217,7 +217,7 @@ Result<Model> optimized(std::shared_ptr<Model::Data> data, const PassOptions& pa
 }
 
 Result<Model> Model::with_names(std::span<const std::string> inputs, std::span<const std::string> outputs) const {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     std::shared_ptr<Data> data = data_->clone();
     PINNACE_TRY(check_new_names("input", inputs, data->graph.inputs.size()));
     PINNACE_TRY(check_new_names("output", outputs, data->graph.outputs.size()));
@@ -245,14 +245,14 @@ std::vector<std::pair<std::string, std::string>> passes() {
 }
 
 Result<std::string> Model::format_of(const std::string& path) {
-  return at_border([&]() -> Result<std::string> {
+  return exception_boundary([&]() -> Result<std::string> {
     PINNACE_ASSIGN(const std::string head, sniffed_bytes(path));
     return std::string(is_program(head) ? "pnc" : find_importer(head).format);
   });
 }
 
 Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     const AheadBudget budget;
     PINNACE_TRY(check_pass_names(options.disabled_passes));
     PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
@@ -279,7 +279,7 @@ Result<Model> Model::load(const std::string& path, const LoadOptions& options) {
 }
 
 Result<Model> Model::load_torch_program(const TorchProgram& source, const LoadOptions& options) {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     const AheadBudget budget;
     PINNACE_TRY(check_pass_names(options.disabled_passes));
     PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
@@ -293,7 +293,7 @@ Result<Model> Model::load_torch_program(const TorchProgram& source, const LoadOp
 }
 
 Result<Model> Model::load_torch_nnapi(const TorchNnapiModel& source, const LoadOptions& options) {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     const AheadBudget budget;
     PINNACE_TRY(check_pass_names(options.disabled_passes));
     PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
@@ -303,7 +303,7 @@ Result<Model> Model::load_torch_nnapi(const TorchNnapiModel& source, const LoadO
 }
 
 Result<Model> Model::parse(std::string_view text, const LoadOptions& options) {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     const AheadBudget budget;
     PINNACE_TRY(check_pass_names(options.disabled_passes));
     PINNACE_ASSIGN(std::shared_ptr<const CustomOps> custom, CustomOps::create(options.ops));
@@ -344,7 +344,7 @@ const std::string& Model::format() const {
 }
 
 Result<Program> Model::build(const BuildOptions& options) const {
-  return at_border([&]() -> Result<Program> {
+  return exception_boundary([&]() -> Result<Program> {
     const LogTime time;
     std::string targets;
     std::vector<TargetChoice> storing;

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/text.h"
 
 namespace pinnace {
@@ -262,7 +262,7 @@ ChromaMatrix chroma_matrix(std::string_view name) {
 }
 
 Result<std::string> describe(const Preprocessing& how) {
-  return at_border([&]() -> Result<std::string> {
+  return exception_boundary([&]() -> Result<std::string> {
     PINNACE_TRY(picture_form(how).status());
     return text_of(how);
   });

@@ -1,5 +1,5 @@
 // The nodes that Model::preprocessed() puts in front of a graph, one after the other, with arithmetic on sizes that may
-// be open until a run.
+// be dynamic until a run.
 #pragma once
 
 #include <span>

@@ -10,7 +10,7 @@ namespace pinnace {
 
 using Size = PictureSize;
 
-Dim open_dim(Graph& graph, std::string name, int64_t least, int64_t multiple) {
+Dim dynamic_dim(Graph& graph, std::string name, int64_t least, int64_t multiple) {
   const auto taken = [&](const Symbol& s) { return s.name == name; };
   while (std::any_of(graph.symbols.begin(), graph.symbols.end(), taken)) name += "_";
   graph.symbols.push_back({std::move(name), least, Symbol::kUnbounded, multiple});
@@ -198,7 +198,7 @@ Result<ValueId> PictureSource::chroma_of(const Picture& p, const std::string& of
                      : pairs          ? Dim(2 * columns.size)
                                       : Dim(step * (columns.size - 1) + 1);
     PINNACE_ASSIGN(ValueId made, rows_of(suffix, what + of, high, wide, how_.chroma_row_stride));
-    // An open side of a plane must be half of luma's: as many elements with the other side kept (0) are equal sides.
+    // A dynamic side of a plane must be half of luma's: as many elements with the other side kept (0) are equal sides.
     if (!wide.known()) {
       PINNACE_ASSIGN(const Size width, nodes_.calculate("mul", halves[1], pairs ? 2 : 1));
       const Size shape[] = {Size::of(0), width};

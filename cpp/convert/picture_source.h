@@ -28,7 +28,7 @@ struct PictureInput {
 };
 
 /// A new symbol with that name, or one like it, as a dimension.
-Dim open_dim(Graph& graph, std::string name, int64_t least, int64_t multiple = 1);
+Dim dynamic_dim(Graph& graph, std::string name, int64_t least, int64_t multiple = 1);
 
 class PictureSource {
  public:
@@ -54,7 +54,7 @@ class PictureSource {
   /// An input of bytes.
   Result<ValueId> input(std::string_view suffix, Shape shape, std::string what);
   Dim open(std::string_view what, int64_t least, int64_t multiple = 1) {
-    return open_dim(graph_, how_.name + "." + std::string(what), least, multiple);
+    return dynamic_dim(graph_, how_.name + "." + std::string(what), least, multiple);
   }
   std::string sides_text() const;
   /// Rows of `used` bytes each out of a plane of rows with a stride; `rows` and `used` are known where it is not dense.

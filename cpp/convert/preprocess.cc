@@ -10,8 +10,8 @@
 
 #include <pinnace/model.h>
 
-#include "base/border.h"
 #include "base/dtype_code.h"
+#include "base/exception_boundary.h"
 #include "convert/model_data.h"
 #include "convert/picture_form.h"
 #include "convert/picture_nodes.h"
@@ -129,7 +129,7 @@ class Preprocessor {
 
   // ---- sizes of the picture
 
-  /// Sides as they enter: as given; else, where nothing changes them, the model's; else open.
+  /// Sides as they enter: as given; else, where nothing changes them, the model's; else dynamic.
   Status choose_sides() {
     const bool changed = cuts(how_) || !how_.size.empty();
     const int64_t given[] = {how_.height, how_.width};
@@ -144,7 +144,7 @@ class Preprocessor {
         side = model;
         sized_by_model_ |= model.symbol >= 0;
       } else {
-        side = open_dim(graph_, how_.name + (i ? ".width" : ".height"), least);
+        side = dynamic_dim(graph_, how_.name + (i ? ".width" : ".height"), least);
       }
       if (side.known() && side.size < least) {
         return refuse("the box that is cut out is larger than the picture: ", i ? "width" : "height", " is ", side.size,
@@ -270,7 +270,7 @@ class Preprocessor {
         PINNACE_TRY(fix(row_ + i, side.known));
       } else if (!sized_by_model_ || !how_.size.empty() || cuts(how_)) {
         return refuse(
-            "the model's sizes would follow from the picture's, which are open: give size, center_crop, or "
+            "the model's sizes would follow from the picture's, which are dynamic: give size, center_crop, or "
             "height and width");
       }
     }
@@ -334,7 +334,7 @@ class Preprocessor {
   PictureNodes nodes_;
   int batch_ = -1, channel_ = 0, row_ = 0;  ///< dimensions of the model's input; columns follow rows
   Dim sides_[2];                            ///< height and width of the picture as it enters
-  bool sized_by_model_ = false;             ///< open sides that are the model's
+  bool sized_by_model_ = false;             ///< dynamic sides that are the model's
   std::map<int32_t, int64_t> fixed_;        ///< sizes of symbols from here on
 };
 
@@ -356,7 +356,7 @@ Result<size_t> place_of(const Graph& graph, std::string_view name) {
 }  // namespace
 
 Result<Model> Model::preprocessed(const Preprocessing& how, std::string_view input) const {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     const AheadBudget budget;
     PINNACE_ASSIGN(const PictureForm form, picture_form(how));
     std::shared_ptr<Data> data = data_->clone();

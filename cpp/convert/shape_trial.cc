@@ -6,7 +6,7 @@
 #include <limits>
 #include <map>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "convert/model_data.h"
 #include "ops/type_inference_counted.h"
 #include "program/program_data.h"
@@ -273,7 +273,7 @@ Result<Symbol> narrowed(const Symbol& symbol, const Symbol& range) {
 
 Result<ShapeTrial> try_shapes(const Program& program, std::span<const std::vector<int64_t>> shapes, bool details,
                               std::span<const CustomOp* const> ops, std::span<const InputContents> contents) {
-  return at_border([&]() -> Result<ShapeTrial> {
+  return exception_boundary([&]() -> Result<ShapeTrial> {
     PINNACE_ASSIGN(const std::shared_ptr<const CustomOps> custom, CustomOps::create(ops));
     return try_graph(program.data().graph, shapes, details, custom->table(), contents);
   });
@@ -281,17 +281,17 @@ Result<ShapeTrial> try_shapes(const Program& program, std::span<const std::vecto
 
 Result<ShapeTrial> Model::try_shapes(std::span<const std::vector<int64_t>> shapes, bool details,
                                      std::span<const InputContents> contents) const {
-  return at_border([&] { return try_graph(data_->graph, shapes, details, data_->custom->table(), contents); });
+  return exception_boundary([&] { return try_graph(data_->graph, shapes, details, data_->custom->table(), contents); });
 }
 
 Result<Model> Model::with_ranges(std::span<const Symbol> ranges) const {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     std::shared_ptr<Data> data = data_->clone();
     for (const Symbol& range : ranges) {
       auto& symbols = data->graph.symbols;
       const auto at =
           std::find_if(symbols.begin(), symbols.end(), [&](const Symbol& s) { return s.name == range.name; });
-      if (at == symbols.end()) return invalid("the model has no open dimension '", range.name, "'");
+      if (at == symbols.end()) return invalid("the model has no dynamic dimension '", range.name, "'");
       PINNACE_ASSIGN(*at, narrowed(*at, range));
     }
     return Model(std::move(data));

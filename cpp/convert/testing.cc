@@ -1,7 +1,7 @@
 // <pinnace/testing.h>: graphs given as text, and models as they were imported, run by reference code.
 #include <pinnace/testing.h>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "import/import.h"
 #include "ops/type_inference.h"
 #include "program/program_data.h"
@@ -102,7 +102,7 @@ Result<std::vector<std::vector<OwnedTensor>>> run_steps(const Graph& graph,
 }  // namespace
 
 Result<std::vector<OwnedTensor>> run_graph_text(std::string_view text, std::span<const Tensor> inputs) {
-  return at_border([&]() -> Result<std::vector<OwnedTensor>> {
+  return exception_boundary([&]() -> Result<std::vector<OwnedTensor>> {
     PINNACE_ASSIGN(const Graph graph, parse(text));
     PINNACE_TRY(verify(graph));
     if (inputs.size() != graph.inputs.size()) {
@@ -129,7 +129,7 @@ Result<std::vector<OwnedTensor>> run_graph_text(std::string_view text, std::span
 }
 
 Result<std::string> import_model_text(const std::string& path) {
-  return at_border([&]() -> Result<std::string> {
+  return exception_boundary([&]() -> Result<std::string> {
     PINNACE_ASSIGN(const Imported imported, import_any(path));
     return print(imported.graph, 64);
   });
@@ -137,7 +137,7 @@ Result<std::string> import_model_text(const std::string& path) {
 
 Result<std::vector<std::vector<OwnedTensor>>> run_model_reference(const std::string& path,
                                                                   std::span<const std::vector<Tensor>> steps) {
-  return at_border([&]() -> Result<std::vector<std::vector<OwnedTensor>>> {
+  return exception_boundary([&]() -> Result<std::vector<std::vector<OwnedTensor>>> {
     if (path.ends_with(".pnc")) {
       PINNACE_ASSIGN(const Program program, Program::open(path));
       return run_steps(program.data().graph, steps);

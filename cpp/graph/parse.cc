@@ -318,7 +318,7 @@ class Parser {
     const auto limit = static_cast<int64_t>(lexer_.remaining() / 2 + 1);
     int64_t count = 1;
     for (const Dim& d : type.shape) {
-      if (!d.known()) return fail_at(at, "the type ", type, " of a value with contents has an open size");
+      if (!d.known()) return fail_at(at, "the type ", type, " of a value with contents has a dynamic size");
       if (d.size == 0) count = 0;
     }
     for (const Dim& d : type.shape) {

@@ -48,7 +48,7 @@ bool in_range(const Graph& graph, ValueId id) {
   return id >= 0 && static_cast<size_t>(id) < graph.values.size();
 }
 
-/// How many scales the type must have, or kUnknown where an open size decides.
+/// How many scales the type must have, or kUnknown where a dynamic size decides.
 int64_t scale_count(const TensorType& type, const Quantization& q) {
   if (q.axis < 0) return 1;
   if (q.block == 0) return type.shape[static_cast<size_t>(q.axis)].size;

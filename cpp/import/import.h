@@ -17,7 +17,7 @@ struct TorchNnapiModel;
 struct TorchProgram;
 
 struct ImportOptions {
-  std::vector<Symbol> symbols = {};             ///< overrides for open dimensions, by the source's name
+  std::vector<Symbol> symbols = {};             ///< overrides for dynamic dimensions, by the source's name
   std::string model_name = {};                  ///< which model of an archive
   OpTable ops = {};                             ///< built-in operators and the application's
   std::vector<std::string> separate_dims = {};  ///< as in LoadOptions

@@ -266,7 +266,7 @@ Status Call::finish(size_t i, ValueId id) {
   if (made.concrete() && made.bytes() > UINT32_MAX) {
     return error("output ", i, ", ", made, ", is larger than an operand can be");
   }
-  if (!operand.rank_open()) {
+  if (!operand.dynamic_rank()) {
     bool fits = made.rank() == wanted.rank();
     for (size_t d = 0; fits && d < operand.dims.size(); ++d) {
       fits = operand.dims[d] == 0 || !made.shape[d].known() || made.shape[d].size == wanted.shape[d].size;

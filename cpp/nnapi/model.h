@@ -77,7 +77,7 @@ struct Operand {
 
   bool tensor() const { return info(type).tensor; }
   /// True for a tensor of unknown rank.
-  bool rank_open() const { return tensor() && dims.empty(); }
+  bool dynamic_rank() const { return tensor() && dims.empty(); }
   /// True if rank and every dimension are known; always for scalars.
   bool shape_known() const;
   /// Dense bytes, of which nothing is known (0) if shape_known() is false. No overflow: addOperand refuses such shapes.
@@ -103,7 +103,7 @@ struct Model {
 inline constexpr int kDeepestNesting = 64;
 
 /// Checks an operand type by itself: code, dimensions, scale and zero point. `rank` and `dims` are as a client gives
-/// them; a null `dims` with rank 0 is an open rank for tensors. kInvalidArgument says which rule is broken.
+/// them; a null `dims` with rank 0 is a dynamic rank for tensors. kInvalidArgument says which rule is broken.
 Status validate_operand(int32_t code, uint32_t rank, const uint32_t* dims, float scale, int32_t zero_point);
 
 /// Finds the depth of a model, and sorts its operations so that values are made before they are read; others keep their

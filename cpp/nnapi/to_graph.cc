@@ -62,7 +62,7 @@ Result<ConstantPtr> constant_of(const Operand& operand, std::span<const std::byt
 constexpr size_t kMostOperations = 1 << 14, kMostOperands = 1 << 17;
 
 /// The first tensor among the inputs has a rank that the operation can have a meaning for: the one that is documented,
-/// if that is one, or not less than the least. When the operation was added the rank may have been open, and most
+/// if that is one, or not less than the least. When the operation was added the rank may have been dynamic, and most
 /// operations were taken with any.
 Status check_rank(const Call& call, const OperationInfo& known) {
   for (size_t i = 0; i < call.inputs(); ++i) {

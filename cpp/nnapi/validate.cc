@@ -44,7 +44,7 @@ bool same_quantization(const Operand& a, const Operand& b) {
 }
 /// False only where both are known and differ.
 bool dims_agree(const Operand& a, const Operand& b) {
-  if (a.rank_open() || b.rank_open()) return true;
+  if (a.dynamic_rank() || b.dynamic_rank()) return true;
   if (a.dims.size() != b.dims.size()) return false;
   for (size_t i = 0; i < a.dims.size(); ++i) {
     if (a.dims[i] && b.dims[i] && a.dims[i] != b.dims[i]) return false;
@@ -52,11 +52,11 @@ bool dims_agree(const Operand& a, const Operand& b) {
   return true;
 }
 
-/// An open rank came with feature level 3.
-void need_feature_level_of_open_rank(Checked& c) {
+/// A dynamic rank came with feature level 3.
+void need_feature_level_of_dynamic_rank(Checked& c) {
   for (const auto* list : {&c.operation.inputs, &c.operation.outputs}) {
     for (uint32_t i : *list) {
-      if (c.model.operands[i].rank_open()) c.need(3);
+      if (c.model.operands[i].dynamic_rank()) c.need(3);
     }
   }
 }
@@ -235,7 +235,7 @@ Result<int> validate_operation(const Model& model, const Operation& operation, i
   }
   if (needed == 0) return c.error("number or types of the operands fit no signature");
   c.need(needed);
-  need_feature_level_of_open_rank(c);
+  need_feature_level_of_dynamic_rank(c);
   PINNACE_TRY(validate_shapes(model, operation));
   PINNACE_TRY(check_scales(c));
   need_feature_level_of_rank(c);

@@ -152,7 +152,7 @@ Status check_documented_ranks(const Model& model, const Operation& operation) {
     if (!first) first = &o;
     if (known.greatest_rank == 4) PINNACE_TRY(s.at_most(i, 4));
   }
-  if (!first || first->rank_open()) return {};
+  if (!first || first->dynamic_rank()) return {};
   const int rank = static_cast<int>(first->dims.size());
   if (rank < known.least_rank || (known.greatest_rank && rank > known.greatest_rank)) {
     return s.error("the rank is ", rank, ", must be ", known.least_rank, " to ", known.greatest_rank);

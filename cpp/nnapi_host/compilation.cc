@@ -1,7 +1,7 @@
 // Compilation: choices for a finished model, and its engine.
 #include <algorithm>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/log.h"
 #include "compile/targets.h"
 #include "nnapi_host/deadline.h"
@@ -145,7 +145,7 @@ int plain::Compilation_setTimeout(ANeuralNetworksCompilation* compilation, uint6
 int plain::Compilation_finish(ANeuralNetworksCompilation* compilation) {
   if (!compilation) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (compilation->finished) return ANEURALNETWORKS_BAD_STATE;
-  const int code = pinnace::at_border([&] { return finish(*compilation); }, ANEURALNETWORKS_OUT_OF_MEMORY);
+  const int code = pinnace::exception_boundary([&] { return finish(*compilation); }, ANEURALNETWORKS_OUT_OF_MEMORY);
   compilation->finished = code != ANEURALNETWORKS_OUT_OF_MEMORY;  // later there may be more
   return code;
 }

@@ -6,7 +6,7 @@
 #include <array>
 #include <cstring>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "nnapi_host/execution.h"
 #include "nnapi_host/test_bed/test_bed.h"
 
@@ -23,7 +23,7 @@ std::vector<uint32_t> dims_of(const TensorType& type) {
 
 /// What an output turned out to be fits what the client said of it.
 bool fits(const Binding& binding, const std::vector<uint32_t>& dims) {
-  if (binding.rank_open) return true;
+  if (binding.dynamic_rank) return true;
   return std::equal(binding.dims.begin(), binding.dims.end(), dims.begin(), dims.end(),
                     [](uint32_t wanted, uint32_t is) { return wanted == 0 || wanted == is; });
 }
@@ -78,7 +78,7 @@ int launch(ANeuralNetworksExecution* execution, std::vector<std::shared_ptr<Comp
     *event = made.release();
     return int{ANEURALNETWORKS_NO_ERROR};
   };
-  const int code = at_border(begin, ANEURALNETWORKS_OUT_OF_MEMORY);
+  const int code = exception_boundary(begin, ANEURALNETWORKS_OUT_OF_MEMORY);
   if (code != ANEURALNETWORKS_NO_ERROR) execution->withdraw();
   return code;
 }
@@ -88,7 +88,7 @@ int launch(ANeuralNetworksExecution* execution, std::vector<std::shared_ptr<Comp
 int ANeuralNetworksExecution::check_ready() const {
   for (const Binding& input : inputs) {
     if (!input.set) return ANEURALNETWORKS_BAD_DATA;
-    const bool open = input.rank_open || std::find(input.dims.begin(), input.dims.end(), 0u) != input.dims.end();
+    const bool open = input.dynamic_rank || std::find(input.dims.begin(), input.dims.end(), 0u) != input.dims.end();
     if (input.data && open) return ANEURALNETWORKS_BAD_DATA;
   }
   const bool all = std::all_of(outputs.begin(), outputs.end(), [](const Binding& b) { return b.set; });
@@ -135,7 +135,7 @@ int ANeuralNetworksExecution::compute(const Deadline& deadline) {
     if (bed) bed->after_computation(*this, result, found);
     return result;
   };
-  const int code = at_border(compute_and_tell, ANEURALNETWORKS_OUT_OF_MEMORY);
+  const int code = exception_boundary(compute_and_tell, ANEURALNETWORKS_OUT_OF_MEMORY);
   const auto took = std::chrono::steady_clock::now() - begin;
   mark_outputs(code == ANEURALNETWORKS_NO_ERROR);
   std::lock_guard lock(mutex);
@@ -157,7 +157,7 @@ int ANeuralNetworksExecution::run(std::vector<std::vector<uint32_t>>& found, con
       if (!input.device->initialized) return ANEURALNETWORKS_OP_FAILED;
     }
     const nnapi::Operand& operand = model.operands[model.inputs[i]];
-    const size_t bytes = input.data ? bytes_of(operand, input.dims, input.rank_open).value_or(0) : 0;
+    const size_t bytes = input.data ? bytes_of(operand, input.dims, input.dynamic_rank).value_or(0) : 0;
     arguments.push_back({input.data ? input.dims : std::vector<uint32_t>{}, !input.data, {input.data, bytes}});
   }
   const auto code_by = [&](const Status& status) {
@@ -266,7 +266,7 @@ int plain::Execution_startComputeWithDependencies(ANeuralNetworksExecution* exec
   }
   if (duration != 0 && execution->explicit_devices != 1) return ANEURALNETWORKS_BAD_DATA;
   for (const Binding& output : execution->outputs) {
-    const bool open = output.rank_open || std::find(output.dims.begin(), output.dims.end(), 0u) != output.dims.end();
+    const bool open = output.dynamic_rank || std::find(output.dims.begin(), output.dims.end(), 0u) != output.dims.end();
     if (output.set && open) return ANEURALNETWORKS_BAD_DATA;
   }
   Deadline deadline;

@@ -18,17 +18,17 @@ int begin_set(ANeuralNetworksExecution* execution, bool input, int32_t index, co
   *binding = &bindings[static_cast<size_t>(index)];
   const pinnace::nnapi::Model& model = execution->engine->model();
   *operand = &model.operands[(input ? model.inputs : model.outputs)[static_cast<size_t>(index)]];
-  if (const int code = merge_type(**operand, type, !input || omitted, made.dims, made.rank_open)) return code;
+  if (const int code = merge_type(**operand, type, !input || omitted, made.dims, made.dynamic_rank)) return code;
   if ((*binding)->set) return ANEURALNETWORKS_BAD_STATE;
   made.set = true;
   return ANEURALNETWORKS_NO_ERROR;
 }
 
-/// `length` is that of the type, or, with padding, at least that; open types take any that 32 bits count.
+/// `length` is that of the type, or, with padding, at least that; dynamic types take any that 32 bits count.
 bool length_fits(const ANeuralNetworksExecution* execution, const Operand& operand, const Binding& binding,
                  size_t length) {
   if (length > UINT32_MAX) return false;
-  const uint64_t needed = bytes_of(operand, binding.dims, binding.rank_open).value_or(UINT64_MAX);
+  const uint64_t needed = bytes_of(operand, binding.dims, binding.dynamic_rank).value_or(UINT64_MAX);
   return needed == 0 || (execution->padding ? length >= needed : length == needed);
 }
 
@@ -62,11 +62,11 @@ int set_from_memory(ANeuralNetworksExecution* execution, bool input, int32_t ind
     }
     const std::vector<uint32_t>& dims = device->operand.dims;
     const auto fits = [](uint32_t wanted, uint32_t is) { return wanted == 0 || wanted == is; };
-    if (!made.rank_open && !std::equal(made.dims.begin(), made.dims.end(), dims.begin(), dims.end(), fits)) {
+    if (!made.dynamic_rank && !std::equal(made.dims.begin(), made.dims.end(), dims.begin(), dims.end(), fits)) {
       return ANEURALNETWORKS_BAD_DATA;
     }
     made.dims = dims;
-    made.rank_open = false;
+    made.dynamic_rank = false;
     made.data = device->bytes.data();
     made.length = device->bytes.size();
     made.device = device;

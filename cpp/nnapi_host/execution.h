@@ -9,8 +9,8 @@ namespace pinnace::nnapi_host {
 /// One input or output as the client has set it.
 struct Binding {
   bool set = false;
-  std::vector<uint32_t> dims;  ///< 0: open
-  bool rank_open = false;
+  std::vector<uint32_t> dims;  ///< 0: dynamic
+  bool dynamic_rank = false;
   std::byte* data = nullptr;  ///< null: omitted
   size_t length = 0;
   std::shared_ptr<Mapping> mapping;      ///< keeps `data`

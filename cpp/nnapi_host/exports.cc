@@ -1,6 +1,6 @@
 // What the library exports. Without a test bed a call costs one branch that always goes the same way. No exception
 // leaves it: without memory a call is OUT_OF_MEMORY where it returns a result code.
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "nnapi_host/test_bed/test_bed.h"
 
 using namespace pinnace::nnapi_host;
@@ -10,9 +10,9 @@ namespace {
 template <class R, class Call>
 R guarded(Call call) {
   if constexpr (std::is_void_v<R>) {
-    pinnace::at_border([&] { return call(), 0; }, 0);
+    pinnace::exception_boundary([&] { return call(), 0; }, 0);
   } else {
-    return pinnace::at_border(call, std::is_same_v<R, int> ? R{ANEURALNETWORKS_OUT_OF_MEMORY} : R{});
+    return pinnace::exception_boundary(call, std::is_same_v<R, int> ? R{ANEURALNETWORKS_OUT_OF_MEMORY} : R{});
   }
 }
 

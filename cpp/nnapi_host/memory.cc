@@ -65,7 +65,7 @@ int plain::Memory_createFromDesc(const ANeuralNetworksMemoryDesc* desc, ANeuralN
   if (!desc) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (!desc->finished) return ANEURALNETWORKS_BAD_STATE;
   // Of dimensions that the descriptor has put together nobody has looked at the product yet.
-  const auto size = bytes_of(*desc->operand, desc->operand->dims, desc->operand->rank_open());
+  const auto size = bytes_of(*desc->operand, desc->operand->dims, desc->operand->dynamic_rank());
   if (size.value_or(0) == 0) return ANEURALNETWORKS_OP_FAILED;
   auto device = std::make_shared<DeviceMemory>();
   device->operand = *desc->operand;

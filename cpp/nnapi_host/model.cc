@@ -3,7 +3,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "nnapi_host/objects.h"
 
 using namespace pinnace::nnapi_host;
@@ -209,7 +209,7 @@ int plain::Model_relaxComputationFloat32toFloat16(ANeuralNetworksModel* model, b
 int plain::Model_finish(ANeuralNetworksModel* model) {
   if (!model) return ANEURALNETWORKS_UNEXPECTED_NULL;
   if (model->finished) return ANEURALNETWORKS_BAD_STATE;
-  const int code = pinnace::at_border([&] { return finish(*model); }, ANEURALNETWORKS_OUT_OF_MEMORY);
+  const int code = pinnace::exception_boundary([&] { return finish(*model); }, ANEURALNETWORKS_OUT_OF_MEMORY);
   model->finished = code != ANEURALNETWORKS_OUT_OF_MEMORY;  // later there may be more
   model->valid = code == ANEURALNETWORKS_NO_ERROR;
   return code;

@@ -35,13 +35,13 @@ int check_devices(const ANeuralNetworksDevice* const* devices, uint32_t count);
 int code_of(const Status& status);
 
 /// Dimensions of an operand as the model states them, made more precise by `type` (may be null). `dims` receives them,
-/// 0 where they are still open; `rank_open` whether even their number is. BAD_DATA where `type` makes no sense by
-/// itself, where its rank or a dimension is not what the operand knows, and where a dimension stays open though none
+/// 0 where they are still dynamic; `dynamic_rank` whether even their number is. BAD_DATA where `type` makes no sense by
+/// itself, where its rank or a dimension is not what the operand knows, and where a dimension stays dynamic though none
 /// may. Its type code, scale and zero point need not be the operand's: as in Android's runtime, nobody looks at them.
-int merge_type(const nnapi::Operand& operand, const ANeuralNetworksOperandType* type, bool may_be_open,
-               std::vector<uint32_t>& dims, bool& rank_open);
-/// Bytes of an operand of these dimensions, 0 if they are open; nothing if there are more than 2^32 - 1.
-std::optional<uint64_t> bytes_of(const nnapi::Operand& operand, std::span<const uint32_t> dims, bool rank_open);
+int merge_type(const nnapi::Operand& operand, const ANeuralNetworksOperandType* type, bool may_be_dynamic,
+               std::vector<uint32_t>& dims, bool& dynamic_rank);
+/// Bytes of an operand of these dimensions, 0 if they are dynamic; nothing if there are more than 2^32 - 1.
+std::optional<uint64_t> bytes_of(const nnapi::Operand& operand, std::span<const uint32_t> dims, bool dynamic_rank);
 
 /// A mapped file descriptor, or zero bytes.
 class Mapping {

@@ -5,8 +5,8 @@
 
 namespace pinnace::nnapi_host {
 
-int merge_type(const nnapi::Operand& operand, const ANeuralNetworksOperandType* type, bool may_be_open,
-               std::vector<uint32_t>& dims, bool& rank_open) {
+int merge_type(const nnapi::Operand& operand, const ANeuralNetworksOperandType* type, bool may_be_dynamic,
+               std::vector<uint32_t>& dims, bool& dynamic_rank) {
   dims = operand.dims;
   if (type) {
     // The type must make sense by itself; of it only the dimensions count.
@@ -21,14 +21,14 @@ int merge_type(const nnapi::Operand& operand, const ANeuralNetworksOperandType* 
       dims.assign(given.begin(), given.end());
     }
   }
-  rank_open = operand.tensor() && dims.empty();
-  const bool open = rank_open || std::find(dims.begin(), dims.end(), 0u) != dims.end();
-  if (open && !may_be_open) return ANEURALNETWORKS_BAD_DATA;
-  return bytes_of(operand, dims, rank_open) ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_BAD_DATA;
+  dynamic_rank = operand.tensor() && dims.empty();
+  const bool open = dynamic_rank || std::find(dims.begin(), dims.end(), 0u) != dims.end();
+  if (open && !may_be_dynamic) return ANEURALNETWORKS_BAD_DATA;
+  return bytes_of(operand, dims, dynamic_rank) ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_BAD_DATA;
 }
 
-std::optional<uint64_t> bytes_of(const nnapi::Operand& operand, std::span<const uint32_t> dims, bool rank_open) {
-  if (rank_open) return 0;
+std::optional<uint64_t> bytes_of(const nnapi::Operand& operand, std::span<const uint32_t> dims, bool dynamic_rank) {
+  if (dynamic_rank) return 0;
   uint64_t known = nnapi::info(operand.type).bytes;
   bool open = false;
   for (uint32_t d : dims) {

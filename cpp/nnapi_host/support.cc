@@ -10,7 +10,7 @@
 namespace pinnace::nnapi_host {
 namespace {
 
-/// The operation as a model. Nothing where a shape is open.
+/// The operation as a model. Nothing where a shape is dynamic.
 std::optional<nnapi::Model> alone(const nnapi::Model& model, const nnapi::Operation& operation) {
   nnapi::Model made;
   made.relaxed = model.relaxed;

@@ -110,7 +110,7 @@ Status check_shapes(const NodeView& node) {
                     scores, ", ", deltas, ", ", anchors, " and ", node.input(kSizes));
 }
 
-/// The most boxes of all images; open where not even a bound is known.
+/// The most boxes of all images; unknown where not even a bound is known.
 Dim most_boxes(const NodeView& node) {
   const Limits l = limits_from(node);
   const Shape& scores = node.input(kScores).shape;

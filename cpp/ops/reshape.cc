@@ -21,7 +21,7 @@ Result<TensorType> reshape_type(const NodeView& node) {
   int64_t known_out = 1;
   int inferred = -1;
   std::vector<bool> x_used(x.shape.size(), false);
-  bool open = false;  // some size of y is not known
+  bool unknown = false;  // some size of y is not known
   for (size_t i = 0; i < y.shape.size(); ++i) {
     const KnownInt k = (*wanted)[i];
     if (k.known && k.value == 0 && !node.attr_int("allowzero")) {
@@ -45,7 +45,7 @@ Result<TensorType> reshape_type(const NodeView& node) {
       for (size_t j = 0; d.symbol >= 0 && j < x.shape.size() && !cancelled; ++j) {
         if (!x_used[j] && x.shape[j] == d) cancelled = x_used[j] = true;
       }
-      open |= !cancelled;
+      unknown |= !cancelled;
     }
   }
   int64_t known_in = 1;
@@ -60,7 +60,7 @@ Result<TensorType> reshape_type(const NodeView& node) {
       ++lefts;
     }
   }
-  if (open) return y;
+  if (unknown) return y;
   if (inferred >= 0) {
     if (lefts == 0) {
       if (known_out == 0) return node.error("-1 cannot be found beside a size of 0");

@@ -12,10 +12,10 @@
 #include <thread>
 
 #include "backends/backend.h"
-#include "base/border.h"
 #include "base/cancel.h"
 #include "base/cpu_features.h"
 #include "base/environment.h"
+#include "base/exception_boundary.h"
 #include "base/files/user_cache.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -175,7 +175,7 @@ class UserPackCache final : public PackedStore {
   }
 
   void keep(const std::shared_ptr<const Prepared>& prepared) const override {
-    const Status kept = at_border([&] { return start(prepared); });
+    const Status kept = exception_boundary([&] { return start(prepared); });
     if (!kept.ok()) PINNACE_LOG_DEBUG("packed weights are not kept: ", kept.message());
   }
 
@@ -221,7 +221,7 @@ class UserPackCache final : public PackedStore {
       for (auto waited = kPause; waited < kPatience && !writing->hurry; waited += kPause) {
         std::this_thread::sleep_for(kPause);
       }
-      const Status written = at_border([&] { return write_entry(*held, identity); });
+      const Status written = exception_boundary([&] { return write_entry(*held, identity); });
       PINNACE_LOG_DEBUG("packed weights are ", written.ok() ? "" : "not ", "kept in the user's cache folder, in ",
                         time.text(), written.ok() ? "" : ": ", written.message());
       held.reset();
@@ -241,7 +241,7 @@ const PackedStore& user_pack_cache() {
 }
 
 bool wait_for_pack_cache(std::chrono::milliseconds time) {
-  return at_border([&] { return wait_until_written(time, [](Writing& w) { w.hurry = true; }); }, false);
+  return exception_boundary([&] { return wait_until_written(time, [](Writing& w) { w.hurry = true; }); }, false);
 }
 
 }  // namespace pinnace

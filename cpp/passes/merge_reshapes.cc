@@ -1,7 +1,7 @@
 // merge_reshapes: an operator with Trait::kReshapes (reshape, flatten, squeeze, unsqueeze) on the result of another
 // becomes one reshape of the value before. No arithmetic changes. Conditions: the shape is known but for one dimension,
 // or the second is a reshape whose shape input names every dimension (no 0 that copies one from its input); no squeeze
-// of an open size, which refuses all but 1; no quantisation along an axis, whose place reshape would not know.
+// of a dynamic size, which refuses all but 1; no quantisation along an axis, whose place reshape would not know.
 #include <algorithm>
 
 #include "passes/rewrite.h"
@@ -13,7 +13,7 @@ bool reshapes(const Rewrite& rewrite, const Node& node) {
   return rewrite.has(node, Trait::kReshapes) && node.outputs.size() == 1;
 }
 
-/// True for a squeeze of a dimension whose size is open: it refuses other sizes than 1, which a reshape would not.
+/// True for a squeeze of a dimension whose size is dynamic: it refuses other sizes than 1, which a reshape would not.
 bool checks_sizes(const Rewrite& rewrite, const Node& node) {
   if (node.op != "squeeze") return false;
   const Shape& shape = rewrite.type(node.inputs[0]).shape;

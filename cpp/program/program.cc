@@ -5,7 +5,7 @@
 #include <atomic>
 #include <cstring>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/files/atomic_file.h"
 #include "base/files/mapped_file.h"
 #include "base/log.h"
@@ -62,7 +62,7 @@ Result<Program> program_of(const std::string& path, std::shared_ptr<const Mapped
 }  // namespace
 
 Result<Program> Program::open(const std::string& path, Verify verify) {
-  return at_border([&]() -> Result<Program> {
+  return exception_boundary([&]() -> Result<Program> {
     const LogTime time;
     PINNACE_ASSIGN(auto file, MappedFile::open(path));
     return program_of(path, std::move(file), verify, time);
@@ -70,7 +70,7 @@ Result<Program> Program::open(const std::string& path, Verify verify) {
 }
 
 Result<Program> open_descriptor(int descriptor, int64_t offset, int64_t bytes, Verify verify) {
-  return at_border([&]() -> Result<Program> {
+  return exception_boundary([&]() -> Result<Program> {
     const LogTime time;
     const std::string name = str_cat("descriptor ", descriptor);
     PINNACE_ASSIGN(auto file, MappedFile::of_descriptor(descriptor, offset, bytes, name));
@@ -80,7 +80,7 @@ Result<Program> open_descriptor(int descriptor, int64_t offset, int64_t bytes, V
 }
 
 Result<Program> Program::from_bytes(std::span<const std::byte> bytes, Verify verify) {
-  return at_border([&]() -> Result<Program> {
+  return exception_boundary([&]() -> Result<Program> {
     PINNACE_ASSIGN(Buffer copy, Buffer::allocate(bytes.size(), "the bytes of a program"));
     if (!bytes.empty()) std::memcpy(copy.data(), bytes.data(), bytes.size());
     return program_of("program", std::move(copy), verify);
@@ -100,10 +100,10 @@ std::span<const StateSpec> Program::states() const {
   return data_->states;
 }
 Result<std::vector<StreamedInput>> Program::streamed_inputs() const {
-  return at_border([&] { return pinnace::streamed_inputs(*data_); });
+  return exception_boundary([&] { return pinnace::streamed_inputs(*data_); });
 }
 Result<std::vector<StreamedOutput>> Program::streamed_outputs() const {
-  return at_border([&] { return pinnace::streamed_outputs(*data_); });
+  return exception_boundary([&] { return pinnace::streamed_outputs(*data_); });
 }
 std::vector<NodeInfo> Program::nodes() const {
   return node_infos(data_->graph);
@@ -127,14 +127,14 @@ std::span<const std::byte> Program::bytes() const {
 }
 
 Result<Program> Program::with_metadata(const std::string& key, const std::string& value) const {
-  return at_border([&]() -> Result<Program> {
+  return exception_boundary([&]() -> Result<Program> {
     const std::pair<std::string, std::string> entry(key, value);
     return with_metadata(std::span(&entry, 1));
   });
 }
 
 Result<Program> Program::with_metadata(std::span<const std::pair<std::string, std::string>> entries) const {
-  return at_border([&]() -> Result<Program> {
+  return exception_boundary([&]() -> Result<Program> {
     Metadata metadata = data_->metadata;
     metadata.insert(metadata.end(), entries.begin(), entries.end());
     PINNACE_ASSIGN(auto data, with_other_metadata(*data_, std::move(metadata)));
@@ -143,7 +143,7 @@ Result<Program> Program::with_metadata(std::span<const std::pair<std::string, st
 }
 
 Result<Program> Program::without_payloads() const {
-  return at_border([&]() -> Result<Program> {
+  return exception_boundary([&]() -> Result<Program> {
     // What is written gets hashes of its own: damaged weights would pass for good ones.
     PINNACE_TRY(check_constants(data_->graph));
     PINNACE_ASSIGN(Buffer bytes, write_program(data_->graph, data_->metadata, {}));
@@ -152,7 +152,7 @@ Result<Program> Program::without_payloads() const {
 }
 
 Status Program::save(const std::string& path) const {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     const LogTime time;
     PINNACE_TRY(write_file_atomically(path, data_->file.pieces()));
     PINNACE_LOG_INFO("saved '", path, "': ", data_->file.size(), " bytes, in ", time.text());

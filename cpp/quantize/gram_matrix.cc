@@ -4,7 +4,7 @@
 
 #include <pinnace/quantize.h>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/text.h"
 #include "graph/graph.h"
 
@@ -53,7 +53,7 @@ double GramMatrix::at(int64_t i, int64_t j) const {
 }
 
 Status GramMatrix::add(const Tensor& value) {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     const TensorType& type = value.type;
     if (type.dtype != DType::kF32 || type.quantized() || !type.concrete() || type.rank() < 1) {
       return invalid("rows are of float32, not of ", to_string(type));

@@ -1,7 +1,7 @@
 // The steps of quantisation as calls of Model.
 #include <pinnace/model.h>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "convert/model_data.h"
 #include "ops/work.h"
 #include "quantize/float16.h"
@@ -12,7 +12,7 @@
 namespace pinnace {
 
 Result<Model> Model::ready_to_quantize(const QuantizeReadyOptions& options) const {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     const AheadBudget budget;
     std::shared_ptr<Data> data = data_->clone();
     PINNACE_TRY(split_activations(data->graph, data->custom->table()));
@@ -23,14 +23,14 @@ Result<Model> Model::ready_to_quantize(const QuantizeReadyOptions& options) cons
 }
 
 Result<QuantizationSites> Model::quantization_sites() const {
-  return at_border([&]() -> Result<QuantizationSites> {
+  return exception_boundary([&]() -> Result<QuantizationSites> {
     const AheadBudget budget;
     return find_sites(data_->graph, data_->custom->table());
   });
 }
 
 Result<Model> Model::quantized(const QuantizeChoices& choices) const {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     const AheadBudget budget;
     std::shared_ptr<Data> data = data_->clone();
     PINNACE_TRY(insert_quantization(data->graph, data->custom->table(), choices));
@@ -41,11 +41,11 @@ Result<Model> Model::quantized(const QuantizeChoices& choices) const {
 }
 
 Result<std::vector<WeightSite>> Model::weight_sites() const {
-  return at_border([&]() -> Result<std::vector<WeightSite>> { return find_weight_sites(data_->graph); });
+  return exception_boundary([&]() -> Result<std::vector<WeightSite>> { return find_weight_sites(data_->graph); });
 }
 
 Result<Model> Model::with_stored_weights(const WeightChoices& choices) const {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     const AheadBudget budget;
     std::shared_ptr<Data> data = data_->clone();
     PINNACE_TRY(store_weights(data->graph, data->custom->table(), choices));
@@ -56,12 +56,12 @@ Result<Model> Model::with_stored_weights(const WeightChoices& choices) const {
 }
 
 Result<std::vector<Float16Site>> Model::float16_sites() const {
-  return at_border(
+  return exception_boundary(
       [&]() -> Result<std::vector<Float16Site>> { return find_float16_sites(data_->graph, data_->custom->table()); });
 }
 
 Result<Model> Model::in_float16(std::span<const std::string> nodes, bool values) const {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     const AheadBudget budget;
     std::shared_ptr<Data> data = data_->clone();
     PINNACE_TRY(convert_to_float16(data->graph, data->custom->table(), nodes, values));
@@ -72,7 +72,7 @@ Result<Model> Model::in_float16(std::span<const std::string> nodes, bool values)
 }
 
 Result<Model> Model::cut(std::span<const std::string> values) const {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     const AheadBudget budget;
     std::shared_ptr<Data> data = data_->clone();
     PINNACE_TRY(cut_graph(data->graph, values));

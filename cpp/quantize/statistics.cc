@@ -8,7 +8,7 @@
 
 #include <pinnace/quantize.h>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/status.h"
 #include "base/text.h"
 
@@ -120,7 +120,7 @@ ValueStatistics::ValueStatistics(ValueStatistics&&) noexcept = default;
 ValueStatistics& ValueStatistics::operator=(ValueStatistics&&) noexcept = default;
 
 Status ValueStatistics::add(const Tensor& value, int channel_axis) {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     const TensorType& type = value.type;
     if (type.dtype != DType::kF32 || type.quantized() || !type.concrete()) {
       return invalid("statistics are of float32, not of ", to_string(type));
@@ -181,7 +181,7 @@ Status ValueStatistics::add(const Tensor& value, int channel_axis) {
 }
 
 Status ValueStatistics::merge(const ValueStatistics& other) {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     const Data& from = *other.data_;
     if (from.samples == 0) return {};
     Data& to = *data_;
@@ -389,7 +389,7 @@ std::vector<std::byte> ValueStatistics::to_bytes() const {
 }
 
 Result<ValueStatistics> ValueStatistics::from_bytes(std::span<const std::byte> bytes) {
-  return at_border([&]() -> Result<ValueStatistics> {
+  return exception_boundary([&]() -> Result<ValueStatistics> {
     const auto wrong = [&](const char* what) {
       return Status(Code::kCorruptFile, str_cat("statistics of ", bytes.size(), " bytes: ", what));
     };

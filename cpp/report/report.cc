@@ -11,7 +11,7 @@
 #include <cmath>
 #include <cstring>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "report/built_from.h"
 #include "report/kit.h"
 #include "report/machine.h"
@@ -301,7 +301,7 @@ Status check_targets(const std::vector<std::string>& targets, const std::vector<
 }  // namespace
 
 Result<Page> run_report(std::span<const std::byte> kit, const Options& options) {
-  return at_border([&]() -> Result<Page> {
+  return exception_boundary([&]() -> Result<Page> {
     if (!(options.seconds > 0 && options.seconds <= 1e6)) {
       return Status(Code::kInvalidArgument, "a report cannot be given " + std::to_string(options.seconds) + " seconds");
     }
@@ -332,7 +332,7 @@ Result<std::vector<std::byte>> read_kit_file(const std::string& path) {
   } const closed{file};
   struct stat about{};
   if (::fstat(file, &about) != 0 || !S_ISREG(about.st_mode)) return failed("it is not a regular file");
-  return at_border([&]() -> Result<std::vector<std::byte>> {
+  return exception_boundary([&]() -> Result<std::vector<std::byte>> {
     std::vector<std::byte> bytes(static_cast<size_t>(about.st_size));
     for (size_t done = 0; done < bytes.size();) {
       const ssize_t got = ::read(file, bytes.data() + done, bytes.size() - done);
@@ -355,7 +355,7 @@ std::string totals(const Page& page) {
 pnc_status pinnace_report_run(const char* path, const void* kit, size_t bytes, const char* const* targets,
                               int32_t target_count, double seconds, char** text, int64_t* offset) {
   using pinnace::report::Page;
-  const auto page = pinnace::at_border([&]() -> pinnace::Result<Page> {
+  const auto page = pinnace::exception_boundary([&]() -> pinnace::Result<Page> {
     const pinnace::report::Options options{{targets, targets + target_count}, seconds};
     if (kit) return pinnace::report::run_report({static_cast<const std::byte*>(kit), bytes}, options);
     const auto file = pinnace::report::read_kit_file(path);

@@ -1,5 +1,5 @@
-// The border of a run: a caller's tensors checked against the program's specs and symbols, once, before anything is
-// touched.
+// The API boundary of a run: a caller's tensors checked against the program's specs and symbols, once, before anything
+// is touched.
 #pragma once
 
 #include <span>

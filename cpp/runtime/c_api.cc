@@ -89,13 +89,13 @@ pnc_status report(const Status& status) {
   if (!status.ok()) {
     // What a terminal would act on is escaped when a sentence is first read, which takes memory: now, not in pnc_error.
     const auto read = [&] { return !status.message().empty(); };
-    last_failure() = at_border(read, false) ? status : Status::no_memory();
+    last_failure() = exception_boundary(read, false) ? status : Status::no_memory();
   }
   return static_cast<pnc_status>(status.code());
 }
 
 pnc_status report_call(Status (*f)(void* context), void* context) {
-  return report(at_border([&] { return f(context); }));
+  return report(exception_boundary([&] { return f(context); }));
 }
 
 Status null_argument(const char* what) {

@@ -9,7 +9,7 @@
 
 #include <pinnace/pinnace.h>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/status.h"
 
 struct pnc_program {

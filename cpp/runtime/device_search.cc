@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
-#include "base/border.h"
 #include "base/cancel.h"
+#include "base/exception_boundary.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/threads/exit_calls.h"
@@ -59,7 +59,7 @@ void DeviceSearch::Use::begin() noexcept {
   if (!search_->state_->compare_exchange_strong(idle, State::kRunning)) return;
   const std::shared_ptr<std::atomic<State>> state = search_->state_;
   const auto forget = [state] { std::erase_if(*running.lock(), [&](const Running& r) { return r.state == state; }); };
-  const Status started = at_border([&]() -> Status {
+  const Status started = exception_boundary([&]() -> Status {
     running.lock()->push_back({search_->process_, state, search_});
     call_at_exit(end_all_at_exit);
     auto thread = Thread::start([search = search_, state, forget]() mutable {
@@ -73,7 +73,7 @@ void DeviceSearch::Use::begin() noexcept {
     return {};
   });
   if (started.ok()) return;
-  static_cast<void>(at_border([&]() -> Status {  // without memory there is no entry either
+  static_cast<void>(exception_boundary([&]() -> Status {  // without memory there is no entry either
     forget();
     return {};
   }));
@@ -86,7 +86,7 @@ DeviceSearch::State DeviceSearch::run() {
   const CancelScope scope({.cancel = &cancel_});
   const StopsBeforeLibraries stops;
   for (auto waited = kPause; waited < kPatience && !stopped(); waited += kPause) std::this_thread::sleep_for(kPause);
-  auto found = at_border([&]() -> Result<std::shared_ptr<const Prepared>> {
+  auto found = exception_boundary([&]() -> Result<std::shared_ptr<const Prepared>> {
     PINNACE_TRY(check_stopped("the search for a device"));
     return work_();
   });

@@ -286,7 +286,7 @@ Status GraphRunner::run_dynamic(Instance& instance, size_t s, const RunContext& 
   state.outputs.clear();
   for (size_t i = 0; i < made.size(); ++i) {
     const ValueId id = node.outputs[i];
-    if (!made[i].concrete()) return view.error("its size ", made[i], " is still open with all inputs there");
+    if (!made[i].concrete()) return view.error("its size ", made[i], " is still unknown with all inputs there");
     const TensorType& planned = instance.plan->type_inference.types[id];
     if (!is_within(made[i], planned)) return view.error("its type ", made[i], " is not within ", planned);
     PINNACE_ASSIGN(std::byte * to, place(instance, id, made[i].bytes(), set));

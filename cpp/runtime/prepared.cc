@@ -2,7 +2,7 @@
 // here.
 #include <algorithm>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/log.h"
 #include "base/process.h"
 #include "base/threads/thread.h"
@@ -168,7 +168,7 @@ Prepared::Prepared() = default;
 Prepared::~Prepared() = default;
 
 Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program, const Options& options) {
-  return at_border([&]() -> Result<std::shared_ptr<const Prepared>> {
+  return exception_boundary([&]() -> Result<std::shared_ptr<const Prepared>> {
     if (options.threads < 0) return invalid("threads is ", options.threads, ", must be 0 or more");
     if (options.plan_cache < 1) return invalid("plan_cache is ", options.plan_cache, ", must be 1 or more");
     PINNACE_TRY(check_service(options.service));
@@ -202,7 +202,7 @@ Result<std::shared_ptr<const Prepared>> Prepared::create(const Program& program,
 
 Result<std::shared_ptr<const Prepared>> Prepared::to_store(const Program& program, const Options& options,
                                                            const TargetChoice& target) {
-  return at_border([&]() -> Result<std::shared_ptr<const Prepared>> {
+  return exception_boundary([&]() -> Result<std::shared_ptr<const Prepared>> {
     std::vector<TargetChoice> targets = {target};
     if (target.backend != &cpu_backend()) targets.push_back({&cpu_backend(), TargetSpec{"cpu", "", "fp32"}, ""});
     targets[0].spec.storing = true;

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "base/border.h"
 #include "base/cancel.h"
+#include "base/exception_boundary.h"
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/process.h"
@@ -268,7 +268,7 @@ Status Session::Data::change_to(std::shared_ptr<const Prepared> next) {
 void Session::Data::change_to_found() {
   if (!search || !search->ended()) return;
   auto found = search->found();
-  if (found && !at_border([&] { return change_to(std::move(found)); }).ok()) return;
+  if (found && !exception_boundary([&] { return change_to(std::move(found)); }).ok()) return;
   search.reset();
 }
 #endif
@@ -326,7 +326,7 @@ Result<Session> Session::create(const Program& program, const Options& options) 
 }
 
 Result<Session> Session::create(std::shared_ptr<const Prepared> prepared) {
-  return at_border([&]() -> Result<Session> {
+  return exception_boundary([&]() -> Result<Session> {
     if (!prepared) return invalid("Session::create needs a Prepared");
     auto data = std::make_shared<Data>(std::move(prepared));
     const Graph& graph = data->prepared->data().graph();
@@ -353,7 +353,7 @@ std::span<const Symbol> Session::symbols() const {
 
 Status Session::run(std::span<const Tensor> inputs, std::span<const Tensor> outputs, const Finished& finished,
                     const RunOptions& options) {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     PINNACE_TRY(data_->run_logged(inputs, outputs, options));
@@ -374,7 +374,7 @@ Result<std::vector<ProfileEvent>> Session::profile(std::span<const Tensor> input
 
 Status ProfiledRun::run(Session& session, std::span<const Tensor> inputs, std::span<const Tensor> outputs,
                         const Session::Finished& finished, const RunOptions& options, const Take& take) {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     Use use(session.data_->busy);
     if (!use.got()) return Use::refused();
     std::vector<NodeTiming> timings;
@@ -442,7 +442,7 @@ PlanInfo Session::plan() const {
 }
 
 Status Session::limit_loops(std::chrono::nanoseconds limit) {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     if (limit.count() < 0) return invalid("loops cannot be limited to ", limit.count(), " ns");
@@ -478,7 +478,7 @@ Status check_copy(const std::string& name, const Tensor& state, const Tensor& ot
 }  // namespace
 
 Result<Tensor> Session::state(int i) const {
-  return at_border([&]() -> Result<Tensor> {
+  return exception_boundary([&]() -> Result<Tensor> {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
@@ -488,7 +488,7 @@ Result<Tensor> Session::state(int i) const {
 }
 
 Status Session::copy_state(int i, const Tensor& to) const {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
@@ -500,7 +500,7 @@ Status Session::copy_state(int i, const Tensor& to) const {
 }
 
 Status Session::set_state(int i, const Tensor& value) {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     PINNACE_ASSIGN(Tensor now, state_memory(data_->states, i));
@@ -512,7 +512,7 @@ Status Session::set_state(int i, const Tensor& value) {
 }
 
 Status Session::reset_state() {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     data_->reset_states();
@@ -522,7 +522,7 @@ Status Session::reset_state() {
 
 Result<std::vector<int64_t>> Session::finish(std::span<const Tensor> inputs, const Finished& finished,
                                              const RunOptions& options) {
-  return at_border([&]() -> Result<std::vector<int64_t>> {
+  return exception_boundary([&]() -> Result<std::vector<int64_t>> {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     PINNACE_ASSIGN(StreamEnd end, stream_end(data_->program.data(), inputs));
@@ -548,7 +548,7 @@ Result<std::vector<int64_t>> Session::finish(std::span<const Tensor> inputs, con
 }
 
 Result<std::vector<std::byte>> Session::save_state() const {
-  return at_border([&]() -> Result<std::vector<std::byte>> {
+  return exception_boundary([&]() -> Result<std::vector<std::byte>> {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     for (size_t i = 0; i < data_->states.size(); ++i) PINNACE_TRY(data_->states.fetch(i));
@@ -557,7 +557,7 @@ Result<std::vector<std::byte>> Session::save_state() const {
 }
 
 Status Session::restore_state(std::span<const std::byte> saved) {
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     PINNACE_ASSIGN(const auto bytes, checked_states(data_->program.data(), data_->states, saved));
@@ -567,7 +567,7 @@ Status Session::restore_state(std::span<const std::byte> saved) {
 }
 
 Result<Session> Session::fork() const {
-  return at_border([&]() -> Result<Session> {
+  return exception_boundary([&]() -> Result<Session> {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     for (size_t i = 0; i < data_->states.size(); ++i) PINNACE_TRY(data_->states.fetch(i));
@@ -631,7 +631,7 @@ Run::~Run() {
 
 Status Run::wait() {
   const std::shared_ptr<Data> data = data_;
-  return at_border([&]() -> Status {
+  return exception_boundary([&]() -> Status {
     if (!data) return invalid("this Run was moved from");
     if (!data->done.load(std::memory_order_acquire)) {
       if (data->process != ::getpid()) {
@@ -664,7 +664,7 @@ void Run::cancel() {
 
 Result<Run> Session::submit(std::span<const Tensor> inputs, std::span<const Tensor> outputs, Finished finished,
                             const RunOptions& options) {
-  return at_border([&]() -> Result<Run> {
+  return exception_boundary([&]() -> Result<Run> {
     Use use(data_->busy);
     if (!use.got()) return Use::refused();
     auto run = std::make_shared<Run::Data>();
@@ -673,7 +673,7 @@ Result<Run> Session::submit(std::span<const Tensor> inputs, std::span<const Tens
     auto thread = Thread::start([run, session = data_, in = std::vector<Tensor>(inputs.begin(), inputs.end()),
                                  out = std::vector<Tensor>(outputs.begin(), outputs.end()),
                                  finished = std::move(finished), options]() mutable {
-      Status status = at_border([&]() -> Status {
+      Status status = exception_boundary([&]() -> Status {
         {
           const CancelScope scope({.cancel = &run->cancel});
           PINNACE_TRY(session->run_logged(in, out, options));

@@ -22,7 +22,7 @@ Result<StreamEnd> stream_end(const ProgramData& program, std::span<const Tensor>
     if (stream != streams.end()) {
       tensor.type = spec.type;
       tensor.type.shape[static_cast<size_t>(stream->axis)] = stream->tail;
-      if (!tensor.type.concrete()) return invalid("input '", spec.name, "' has an open size beside time");
+      if (!tensor.type.concrete()) return invalid("input '", spec.name, "' has a dynamic size beside time");
       if (!fits_memory(tensor.type)) return Status(Code::kCorruptFile, "metadata: the end of a stream fits no memory");
       tensor.memory.bytes = static_cast<size_t>(tensor.type.bytes());
       bytes = std::max(bytes, tensor.memory.bytes);

@@ -1,5 +1,5 @@
 // Model::streamed.
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "convert/model_data.h"
 #include "program/streams.h"
 #include "stream/stream.h"
@@ -7,7 +7,7 @@
 namespace pinnace {
 
 Result<Model> Model::streamed(std::span<const StreamAxis> streams) const {
-  return at_border([&]() -> Result<Model> {
+  return exception_boundary([&]() -> Result<Model> {
     std::vector<StreamRequest> requests;
     for (const StreamAxis& s : streams) requests.push_back({s.input, s.axis});
     std::shared_ptr<Data> data = data_->clone();

@@ -72,7 +72,7 @@ Result<NodePads> pads_of(const StreamReader& reader, const Node& node, int axis)
       return cannot_stream("what it pads with comes from the other end of time", std::string(mode));
     }
     if (pads.time.begin < 0 || pads.time.end < 0) return cannot_stream("it cuts off and repeats", std::string(mode));
-    pads.time.border = mode == "reflect" ? Border::kReflect : Border::kEdge;
+    pads.time.pad_mode = mode == "reflect" ? PadMode::kReflect : PadMode::kEdge;
   }
   if (reader.has(node, 2)) {
     const auto value = reader.number(node, 2);
@@ -95,8 +95,8 @@ Result<StreamStep> stream_pad(StreamReader& reader, const Node& node) {
       return w.copy(node, std::move(inputs)).outputs[0];
     };
   }
-  return pads.time.border == Border::kConstant ? stream_padded(reader, node, pads.time, std::move(write))
-                                               : stream_bordered(reader, node, pads.time, std::move(write));
+  return pads.time.pad_mode == PadMode::kConstant ? stream_padded(reader, node, pads.time, std::move(write))
+                                                  : stream_copied_pads(reader, node, pads.time, std::move(write));
 }
 
 Result<StreamStep> stream_slice(StreamReader& reader, const Node& node) {
@@ -285,7 +285,7 @@ Result<StreamStep> stream_reshape(StreamReader& reader, const Node& node) {
   int axis = -1;
   for (int i = 0; i < y.rank(); ++i) {
     if (y.shape[static_cast<size_t>(i)].known()) continue;
-    if (axis >= 0) return cannot_stream("two sizes of its result are open", to_string(y.shape));
+    if (axis >= 0) return cannot_stream("two sizes of its result are dynamic", to_string(y.shape));
     axis = i;
   }
   if (axis < 0) return cannot_stream("time does not stay an axis", to_string(y.shape));
@@ -293,7 +293,7 @@ Result<StreamStep> stream_reshape(StreamReader& reader, const Node& node) {
   for (int i = 0; i < x.rank(); ++i) {
     const Dim& d = x.shape[static_cast<size_t>(i)];
     if (i == f->axis) continue;
-    if (!d.known()) return cannot_stream("two sizes of its operand are open", to_string(x.shape));
+    if (!d.known()) return cannot_stream("two sizes of its operand are dynamic", to_string(x.shape));
     (i < f->axis ? before : after) *= d.size;
   }
   for (int i = 0; i < y.rank(); ++i) {

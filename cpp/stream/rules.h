@@ -36,14 +36,14 @@ Result<StreamStep> stream_together(StreamReader& reader, const Node& node,
 
 /// What stands before a value's first element and behind its last one: a number; the elements inside, mirrored at the
 /// first or the last one; or the first or the last one again. As the modes constant, reflect and edge of pad.
-enum class Border : uint8_t { kConstant, kReflect, kEdge };
+enum class PadMode : uint8_t { kConstant, kReflect, kEdge };
 
-/// `begin` elements before a value and `end` behind it, `value` where the border is a constant; negative numbers are
+/// `begin` elements before a value and `end` behind it, `value` where the mode is constant; negative numbers are
 /// cut off.
 struct TimePads {
   int64_t begin = 0, end = 0;
   double value = 0;
-  Border border = Border::kConstant;
+  PadMode pad_mode = PadMode::kConstant;
 };
 /// Those of a pad node, along the axis of time; and of all its axes, with 0 for time.
 struct NodePads {
@@ -57,7 +57,7 @@ Result<NodePads> pads_of(const StreamReader& reader, const Node& node, int axis)
 Result<StreamStep> stream_padded(StreamReader& reader, const Node& node, const TimePads& pads,
                                  std::function<Result<ValueId>(StreamWriter&, ValueId)> write_rest);
 /// The same with elements of the value itself, of which there must be more than there are pads.
-Result<StreamStep> stream_bordered(StreamReader& reader, const Node& node, const TimePads& pads,
-                                   std::function<Result<ValueId>(StreamWriter&, ValueId)> write_rest);
+Result<StreamStep> stream_copied_pads(StreamReader& reader, const Node& node, const TimePads& pads,
+                                      std::function<Result<ValueId>(StreamWriter&, ValueId)> write_rest);
 
 }  // namespace pinnace

@@ -10,7 +10,7 @@ namespace pinnace {
 std::optional<std::vector<Length>> lengths_of(StreamReader& reader, const Node& node);
 
 /// Writes into the types of values the sizes that are the same for few elements of `symbol` and for many: where a node
-/// computes a shape, all of its result's sizes are open, although time alone is.
+/// computes a shape, all of its result's sizes are dynamic, although time alone is.
 void fix_sizes(Graph& graph, int32_t symbol, const OpTable& ops);
 
 }  // namespace pinnace

@@ -24,8 +24,8 @@ StreamRule stream_rule(const StreamReader& reader, const Node& node) {
 namespace {
 
 /// Pads that mirror change places with the functions of one operand behind them, such as a quantiser: a window then
-/// reads what is padded (through_border() of windows.cc).
-void sink_borders(Graph& graph, const OpTable& ops) {
+/// reads what is padded (through_pads() of windows.cc).
+void sink_pads(Graph& graph, const OpTable& ops) {
   std::vector<int> readers(graph.values.size(), 0);
   for (const auto& node : graph.nodes) {
     for (const ValueId id : node->inputs) {
@@ -40,8 +40,8 @@ void sink_borders(Graph& graph, const OpTable& ops) {
     const ValueId padded = next->inputs[0], result = next->outputs[0];
     Node* pad = maker[static_cast<size_t>(padded)];
     const Attr* mode = pad && pad->op == "pad" ? pad->attr("mode") : nullptr;
-    const auto* border = mode ? std::get_if<std::string>(mode) : nullptr;
-    if (!border || *border == "constant" || readers[static_cast<size_t>(padded)] != 1) continue;
+    const auto* pad_mode = mode ? std::get_if<std::string>(mode) : nullptr;
+    if (!pad_mode || *pad_mode == "constant" || readers[static_cast<size_t>(padded)] != 1) continue;
     const OpDef* op = ops.find(next->op);
     const bool alone = std::all_of(next->inputs.begin() + 1, next->inputs.end(), [&](ValueId id) {
       return id == kNoValue || (graph.value(id).constant && graph.value(id).type.elements() == 1);
@@ -53,7 +53,7 @@ void sink_borders(Graph& graph, const OpTable& ops) {
     between.shape = shape;
     graph.value(padded).type = between;
     next->inputs[0] = std::exchange(pad->inputs[0], padded);
-    if (pad->inputs.size() > 2) pad->inputs[2] = kNoValue;  // a number that a border has no use for
+    if (pad->inputs.size() > 2) pad->inputs[2] = kNoValue;  // a number that these modes have no use for
     std::swap(pad->outputs, next->outputs);
     std::swap(*pad, *next);  // each at the other's place: what is read is made before
     maker[static_cast<size_t>(padded)] = pad;
@@ -73,7 +73,7 @@ class Streaming {
 
   Result<Streamed> run() {
     PINNACE_TRY(find_inputs());
-    sink_borders(whole_, reader_.ops());
+    sink_pads(whole_, reader_.ops());
     fix_sizes(whole_, symbol_, reader_.ops());
     PINNACE_TRY(analyse());
     find_needs();

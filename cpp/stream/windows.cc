@@ -13,7 +13,7 @@ namespace {
 struct TimeWindow {
   int64_t span = 0, stride = 1, left = 0, right = 0;
   double padding = 0;
-  Border border = Border::kConstant;
+  PadMode pad_mode = PadMode::kConstant;
 };
 
 /// Reads kernel, strides, dilations and pads of the axis of time; `kernel` is the whole kernel's shape.
@@ -53,10 +53,10 @@ void clear_pads(Node& node, int axis, size_t rank) {
 
 /// Elements [-tail, chunk - spare) of the stream, counted from the first one of the chunk, where those outside the
 /// value are made of those inside. The windows of a chunk read no others.
-Result<ValueId> with_border(StreamWriter& w, ValueId x, const Flow& in, const TimeWindow& window, const Needed& reads,
-                            int64_t tail, int64_t spare) {
+Result<ValueId> with_pads(StreamWriter& w, ValueId x, const Flow& in, const TimeWindow& window, const Needed& reads,
+                          int64_t tail, int64_t spare) {
   const TensorType one{DType::kI64, {1}, nullptr}, line{DType::kI64, {Dim()}, nullptr};
-  const bool mirrors = window.border == Border::kReflect;
+  const bool mirrors = window.pad_mode == PadMode::kReflect;
   const auto binary = [&](std::string_view op, const std::string& name, ValueId a, ValueId b) {
     return w.add(op, name, {a, b}, line);
   };
@@ -99,10 +99,10 @@ Result<ValueId> with_border(StreamWriter& w, ValueId x, const Flow& in, const Ti
   PINNACE_ASSIGN(const ValueId most, w.ints({kept - 1}));
   place = binary("max", "not_before", binary("add", "in_tail", place, shift), zero);
   place = binary("min", "inside", place, w.add("add", "last_place", {count, most}, one));
-  return w.add("gather", "bordered", {x, place}, w.type(x), {{"axis", int64_t{in.axis}}});
+  return w.add("gather", "padded", {x, place}, w.type(x), {{"axis", int64_t{in.axis}}});
 }
 
-/// The window over `source`, of which the node's first operand is a copy, padded and reshaped as through_border() finds
+/// The window over `source`, of which the node's first operand is a copy, padded and reshaped as through_pads() finds
 /// it; in steps. `write` makes the node from its new first operand, which has what the windows read and no more.
 Result<StreamStep> slide(StreamReader& reader, const Node& node, ValueId source, const TimeWindow& window,
                          std::function<Status(StreamWriter&, ValueId)> write) {
@@ -119,7 +119,7 @@ Result<StreamStep> slide(StreamReader& reader, const Node& node, ValueId source,
   out.fill = 0;
   const int64_t last_read = reads({0, out.more}).last;
   Flow in = given.ended(last_read, window.padding);
-  if (window.border != Border::kConstant) {
+  if (window.pad_mode != PadMode::kConstant) {
     in = given.delayed(std::max({int64_t{0}, given.delay, last_read > given.more ? -given.more : 0}));
   }
   // Windows begin at stride * i - tail of the stream, of which the first must be one of the value's: that fixes the
@@ -127,8 +127,8 @@ Result<StreamStep> slide(StreamReader& reader, const Node& node, ValueId source,
   const int64_t least = window.span - window.stride + 1 + in.delay - window.left;
   out.delay = std::max<int64_t>(0, ceil_div(least, window.stride));
   // The first window has come when the element has that its first one mirrors.
-  if (window.border != Border::kConstant && window.left > 0) {
-    const int64_t mirrored = window.border == Border::kReflect ? window.left : 0;
+  if (window.pad_mode != PadMode::kConstant && window.left > 0) {
+    const int64_t mirrored = window.pad_mode == PadMode::kReflect ? window.left : 0;
     out.delay = std::max(out.delay, ceil_div(mirrored + in.delay + 1, window.stride) - 1);
   }
   const int64_t tail = out.delay * window.stride + window.left - in.delay;
@@ -158,8 +158,8 @@ Result<StreamStep> slide(StreamReader& reader, const Node& node, ValueId source,
     PINNACE_ASSIGN(ValueId x, w.delayed(w.mapped(source), given, in.delay));
     const Needed read = reads(needed);
     const int64_t skipped = std::max<int64_t>(0, -tail), spare = std::max<int64_t>(0, tail - window.span);
-    if (window.border != Border::kConstant && (read.first < 0 || read.last > in.more)) {
-      PINNACE_ASSIGN(x, with_border(w, x, in, window, read, tail, spare));
+    if (window.pad_mode != PadMode::kConstant && (read.first < 0 || read.last > in.more)) {
+      PINNACE_ASSIGN(x, with_pads(w, x, in, window, read, tail, spare));
       return shaped(x);
     }
     PINNACE_ASSIGN(x, w.padded(x, in, read, window.padding));
@@ -174,7 +174,7 @@ Result<StreamStep> slide(StreamReader& reader, const Node& node, ValueId source,
 
 /// Windows of a value that a pad node mirrors along time are windows of what it pads: nothing is as late as the whole
 /// pad would be. Gives what they read, of which the value may be a reshape.
-ValueId through_border(const StreamReader& reader, const Node& node, TimeWindow& window) {
+ValueId through_pads(const StreamReader& reader, const Node& node, TimeWindow& window) {
   if (window.left != 0 || window.right != 0) return node.inputs[0];
   ValueId padded = node.inputs[0];
   for (auto at = reader.graph.nodes.rbegin(); at != reader.graph.nodes.rend(); ++at) {
@@ -188,10 +188,10 @@ ValueId through_border(const StreamReader& reader, const Node& node, TimeWindow&
     }
     if (made.op != "pad") break;
     const auto pads = pads_of(reader, made, from.axis);
-    if (!pads || pads->others || pads->time.border == Border::kConstant) break;
+    if (!pads || pads->others || pads->time.pad_mode == PadMode::kConstant) break;
     window.left = pads->time.begin;
     window.right = pads->time.end;
-    window.border = pads->time.border;
+    window.pad_mode = pads->time.pad_mode;
     return made.inputs[0];
   }
   return node.inputs[0];
@@ -261,7 +261,7 @@ Result<StreamStep> stream_window(StreamReader& reader, const Node& node) {
     TimeWindow frames;
     frames.span = (length ? static_cast<int64_t>(*length) : window->elements()) - 1;
     frames.stride = static_cast<int64_t>(*step);
-    const ValueId source = through_border(reader, node, frames);
+    const ValueId source = through_pads(reader, node, frames);
     return slide(reader, node, source, frames, [&node](StreamWriter& w, ValueId x) -> Status {
       std::vector<ValueId> inputs = {x};
       for (size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(w.mapped(node.inputs[i]));
@@ -285,7 +285,7 @@ Result<StreamStep> stream_window(StreamReader& reader, const Node& node) {
       return cannot_stream("padding is left out of means (count_include_pad is false)");
     }
   }
-  const ValueId source = through_border(reader, node, window);
+  const ValueId source = through_pads(reader, node, window);
   return slide(reader, node, source, window, [&node, axis = f->axis, rank = kernel.size()](StreamWriter& w, ValueId x) {
     std::vector<ValueId> inputs = {x};
     for (size_t i = 1; i < node.inputs.size(); ++i) inputs.push_back(w.mapped(node.inputs[i]));
@@ -294,12 +294,12 @@ Result<StreamStep> stream_window(StreamReader& reader, const Node& node) {
   });
 }
 
-Result<StreamStep> stream_bordered(StreamReader& reader, const Node& node, const TimePads& pads,
-                                   std::function<Result<ValueId>(StreamWriter&, ValueId)> write_rest) {
+Result<StreamStep> stream_copied_pads(StreamReader& reader, const Node& node, const TimePads& pads,
+                                      std::function<Result<ValueId>(StreamWriter&, ValueId)> write_rest) {
   TimeWindow window;
   window.left = pads.begin;
   window.right = pads.end;
-  window.border = pads.border;
+  window.pad_mode = pads.pad_mode;
   return slide(reader, node, node.inputs[0], window,
                [&node, write_rest = std::move(write_rest)](StreamWriter& w, ValueId x) -> Status {
                  if (write_rest) {

@@ -104,7 +104,7 @@ bool concrete_inputs(const Program& program, const Arguments& arguments, std::ve
     size_t i = 0;
     while (i < sizes.size() && program.symbols()[i].name != name) ++i;
     if (i == sizes.size()) {
-      *error = "the program has no open dimension '" + name + "'";
+      *error = "the program has no dynamic dimension '" + name + "'";
       return false;
     }
     const pinnace::Symbol& s = program.symbols()[i];
@@ -283,7 +283,7 @@ int main(int argc, char** argv) {
   app.add_option("--cache-folder", arguments.service.cache_folder, "where NNAPI's driver keeps what it compiled");
   app.add_option("--input", arguments.inputs, "NAME=FILE, raw bytes of one run or of several in a row");
   app.add_option("--output", arguments.outputs, "NAME=FILE for the raw bytes of an output, run after run");
-  app.add_option("--size", arguments.sizes, "NAME=NUMBER for an open dimension");
+  app.add_option("--size", arguments.sizes, "NAME=NUMBER for a dynamic dimension");
   app.add_option("--bench", arguments.runs, "time so many runs")->check(CLI::PositiveNumber);
   app.add_option("--log", arguments.log, "messages of this level and above on stderr: trace, debug, info, warn, error");
   app.add_flag("--placement", arguments.placement, "print where each node runs");

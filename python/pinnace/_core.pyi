@@ -347,7 +347,7 @@ class Model:
         separate_dims: collections.abc.Sequence[str] = [],
     ) -> Model:
         """
-        Loads .onnx, .pt2, .pnc or an NNAPI model's .json. symbols: (name, min, max or None, multiple_of) per open dimension. dim_names: (input, dimension, its new name). examples: (name, or "" for all in order, array). separate_dims: names of dimensions of an ONNX file that are not one and the same.
+        Loads .onnx, .pt2, .pnc or an NNAPI model's .json. symbols: (name, min, max or None, multiple_of) per dynamic dimension. dim_names: (input, dimension, its new name). examples: (name, or "" for all in order, array). separate_dims: names of dimensions of an ONNX file that are not one and the same.
         """
     @staticmethod
     def load_torch_nnapi(
@@ -484,7 +484,7 @@ class Model:
         ],
     ) -> Model:
         """
-        The same model with narrower ranges of open dimensions: (name, min, max or None, multiple_of).
+        The same model with narrower ranges of dynamic dimensions: (name, min, max or None, multiple_of).
         """
     def with_stored_weights(
         self,

@@ -12,7 +12,7 @@ import numpy as np
 from pinnace import _core
 from pinnace.arrays import as_tensor, input_array
 from pinnace.inputs.separate_dims import load_separated
-from pinnace.inputs.time_axes import open_time, stream_axes
+from pinnace.inputs.time_axes import dynamic_time, stream_axes
 from pinnace.log import log
 from pinnace.model import Model, StreamModel
 from pinnace.packages import import_package
@@ -95,14 +95,14 @@ def load(
                      number or list of numbers is the only input; a list of tensors is the first argument, where that is
                      one (torchvision's detectors: [image]). A module's arguments may be tuples, lists and dicts, nested
                      ones too; arrays in them become tensors. They are what build() verifies on, beside one run at other
-                     sizes where sizes are open. None: an ExportedProgram or .pt2 file has the example that it was
+                     sizes where sizes are dynamic. None: an ExportedProgram or .pt2 file has the example that it was
                      exported with, if that can be read without unpickling and fits. What is all zeros or ones in it,
                      and all else, build() makes up.
     dynamic_shapes   for a module, quantised TorchScript excepted, as torch.export takes them, with pn.Dim, or a name,
                      for dimensions that vary; for a module with one argument also {0: "batch"}, of a list of tensors
                      each.
     example_kwargs   for a module: its keyword arguments, by name.
-    symbols          ranges for dimensions that a file leaves open, by the name they have there.
+    symbols          ranges for dimensions that a file leaves dynamic, by the name they have there.
     disabled_passes  passes not to run, or "all"; check_passes: hold the graph against itself after each, run on the
                      example inputs, or on seeded ones.
     model_name       which model of an archive with several.
@@ -174,12 +174,12 @@ def _load_stream(
     arguments = bound_arguments(uncompiled(source), args, named)
     refusals: list[str] = []
     while True:
-        shapes = open_time(arguments, streams, refusals)
+        shapes = dynamic_time(arguments, streams, refusals)
         try:
             return StreamModel(_load(source, example_inputs, shapes, kwargs, dict(options), draws), streams)
         except _core.ConversionError as refusal:
             refusals.append(str(refusal))
-            if open_time(arguments, streams, refusals) == shapes:
+            if dynamic_time(arguments, streams, refusals) == shapes:
                 raise
 
 
@@ -317,7 +317,7 @@ def _from_exported(
 def _load_file(
     file: ModelFile, example_inputs: Any, dynamic_shapes: Any, kwargs: dict[str, Any], options: dict[str, Any]
 ) -> Model:
-    _only_for_modules(dynamic_shapes, kwargs, "a file has names for its open dimensions, whose ranges are `symbols`")
+    _only_for_modules(dynamic_shapes, kwargs, "a file has names for its dynamic dimensions, whose ranges are `symbols`")
     example_inputs = one_or_several(example_inputs)
     if options["check_passes"]:
         options["examples"] = _example_list(example_inputs)
@@ -366,7 +366,7 @@ def _model(
 def _check_open(
     name: str, specs: Mapping[str, TensorSpec], wanted: Sequence[tuple[int, int, str]], notes: Sequence[str]
 ) -> None:
-    """ConversionError: a dimension that was to be open is not, as where a decomposition unrolled a loop over it."""
+    """ConversionError: a dimension that was to be dynamic is not, as where a decomposition unrolled a loop over it."""
     inputs = list(specs.values())
     open_ones = {dim.name for spec in inputs for dim in spec.shape if isinstance(dim, Dim)}
     for place, dim, symbol in wanted:

@@ -111,7 +111,7 @@ class Model:
         examples     inputs to verify on.
         name         of the source, for messages and metadata.
         notes        what a user should know of the import beside what `core` says.
-        known_sizes  gives sizes of open dimensions that the source's file says its example had.
+        known_sizes  gives sizes of dynamic dimensions that the source's file says its example had.
         """
         self._core = core
         self._source = source
@@ -262,7 +262,7 @@ class Model:
     ) -> Program:
         """Compiles, writes, reads back, and holds the result against the source model on every target that can run
         here, on the examples and a second input beside the first; on the first once more at other sizes, where sizes
-        are open. docs/verification.md says when values count as equal. Where equal ones prove nothing, metadata
+        are dynamic. docs/verification.md says when values count as equal. Where equal ones prove nothing, metadata
         "verified" begins with "inconclusive".
 
         targets   those that name a level get their weights laid out in the file: cpu:avx2, nnapi:29.
@@ -348,7 +348,7 @@ class Model:
         return InputMaker(self.inputs, self, self._known_sizes)
 
     def _with_ranges(self, core: _core.Model, makings: Sequence[Makings]) -> _core.Model:
-        """With the ranges of open dimensions that making examples has found."""
+        """With the ranges of dynamic dimensions that making examples has found."""
         return core.with_ranges(ranges) if (ranges := ranges_of(makings)) else core
 
     def _verified(

@@ -112,7 +112,7 @@ def core_fields(how: Preprocessing) -> dict[str, Any]:
 
 
 def usual_sizes(how: Preprocessing, specs: Mapping[str, TensorSpec], known: Mapping[str, int]) -> dict[str, int]:
-    """Sizes for open dimensions of these inputs, by name, that fit each other: odd ones, rows with gaps. Those that
+    """Sizes for dynamic dimensions of these inputs, by name, that fit each other: odd ones, rows with gaps. Those that
     are `known` stay."""
     found = dict(known)
 

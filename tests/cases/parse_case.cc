@@ -196,7 +196,7 @@ Result<CaseTensor> parse_tensor(std::string_view text, Random& random) {
   if (piece.literal) return literal_tensor(piece);
   CaseTensor tensor;
   PINNACE_ASSIGN(tensor.type, parse_type(piece.type));
-  if (!tensor.type.concrete()) return invalid("'", text, "': an input has an open size");
+  if (!tensor.type.concrete()) return invalid("'", text, "': an input has a dynamic size");
   const bool floating = is_floating(tensor.type.dtype);
   auto [low, high] = default_range(tensor.type.dtype);
   const auto draw = [&]() -> double {

@@ -1,5 +1,5 @@
-// A back end that exists for tests of what lies above back ends: partition, borders, payloads, workspace, strict mode,
-// loss of the device. It computes in plain loops, in a layout of its own.
+// A back end that exists for tests of what lies above back ends: partition, boundaries, payloads, workspace, strict
+// mode, loss of the device. It computes in plain loops, in a layout of its own.
 #pragma once
 
 #include <atomic>

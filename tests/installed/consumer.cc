@@ -1,5 +1,5 @@
 // What a C++ application does with the installed library: opens a .pnc file of float32 values, runs it on 0, 1, 2, ...
-// with every open dimension at 2, and prints the outputs. Wrong calls come back as codes.
+// with every dynamic dimension at 2, and prints the outputs. Wrong calls come back as codes.
 #include <cstdio>
 #include <numeric>
 

@@ -1,4 +1,4 @@
-/* Every function of the C API, on a program with an open size and a state: argv[1]; argv[2] is a file to write. Prints
+/* Every function of the C API, on a program with a dynamic size and a state: argv[1]; argv[2] is a file to write. Prints
  * the outputs as consumer.c does. What each function gives in detail: tests/cpp/runtime/c_api_test.cc. */
 #include <fcntl.h>
 #include <stdio.h>

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 class Net(nn.Module):
     """What archives store in ways of their own: tied weights, views of a storage, buffers that are saved, that are not,
-    and that forward changes, a constant without a name, integers and halves; open sizes; a branch."""
+    and that forward changes, a constant without a name, integers and halves; dynamic sizes; a branch."""
 
     scale: torch.Tensor
     calls: torch.Tensor

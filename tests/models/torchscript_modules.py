@@ -332,7 +332,7 @@ class Nested(nn.Module):
 
 
 class Recurrence(nn.Module):
-    """Over a size that may be open."""
+    """Over a size that may be dynamic."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -567,7 +567,7 @@ class ShapeBranch(nn.Module):
 
 
 class SizeOne(nn.Module):
-    """torch.export takes it for known that an open size is not 1."""
+    """torch.export takes it for known that a dynamic size is not 1."""
 
     def forward(self, x: Tensor) -> Tensor:
         if x.size(0) == 1:
@@ -752,7 +752,7 @@ class ToList(nn.Module):
 
 
 class SizeLoop(nn.Module):
-    """A while over an open size."""
+    """A while over a dynamic size."""
 
     def forward(self, x: Tensor) -> Tensor:
         i = 0

@@ -19,7 +19,7 @@ bool device_index(std::string_view variant, uint32_t* index) {
   return problem == std::errc() && end == variant.data() + variant.size();
 }
 
-/// The cost of a border between the CPU and a device: copies through host memory, a submit with its wait, and what a
+/// The cost of a boundary between the CPU and a device: copies through host memory, a submit with its wait, and what a
 /// middling CPU does in that time. Estimates; with and without the device the whole is measured afterwards.
 constexpr double kCopyRate = 5e9, kSubmitSeconds = 1e-4, kCpuRate = 5e10;
 

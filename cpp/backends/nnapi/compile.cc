@@ -300,7 +300,7 @@ class SegmentCompiler {
   Status build_parts(const std::shared_ptr<const Library>& library, const DeviceInfo& device,
                      const DriverOptions& options) {
     cut();
-    place_borders();
+    place_boundaries();
     PINNACE_ASSIGN(const auto store, segment_.packed.shared<WeightStore>("nnapi weights"));
     const WeightStore::Maker maker{
         .check = [&](size_t w) { return check_constants_of(node_of(w)); },
@@ -442,10 +442,10 @@ class SegmentCompiler {
     return offsets_[id];
   }
 
-  void place_borders() {
+  void place_boundaries() {
     offsets_.resize(lowering_.model().operands.size(), SIZE_MAX);
     direct_.resize(offsets_.size());
-    const auto place = [&](const Border& b, const std::vector<ValueId>& list, Place::Kind kind,
+    const auto place = [&](const Boundary& b, const std::vector<ValueId>& list, Place::Kind kind,
                            std::vector<Exchange>& exchanges) {
       const nnapi::Operand& o = lowering_.model().operands[b.operand];
       const auto index = static_cast<size_t>(std::find(list.begin(), list.end(), b.value) - list.begin());
@@ -465,8 +465,8 @@ class SegmentCompiler {
       exchanges.push_back(std::move(exchange));
     };
     find_states();
-    for (const Border& b : lowering_.entries()) place(b, segment_.inputs, Place::Kind::kInput, made_->entries_);
-    for (const Border& b : lowering_.exits()) place(b, segment_.outputs, Place::Kind::kOutput, made_->exits_);
+    for (const Boundary& b : lowering_.entries()) place(b, segment_.inputs, Place::Kind::kInput, made_->entries_);
+    for (const Boundary& b : lowering_.exits()) place(b, segment_.outputs, Place::Kind::kOutput, made_->exits_);
   }
 
   Place place_of(OperandId id) {
@@ -479,14 +479,15 @@ class SegmentCompiler {
   void find_states() {
     forms_.resize(segment_.states.size());
     if (parts_.size() != 1) return;
-    const auto only = [](const std::vector<Border>& borders, ValueId id) -> const Border* {
-      const auto is = [id](const Border& b) { return b.value == id; };
-      const auto found = std::find_if(borders.begin(), borders.end(), is);
-      return found != borders.end() && std::find_if(found + 1, borders.end(), is) == borders.end() ? &*found : nullptr;
+    const auto only = [](const std::vector<Boundary>& boundaries, ValueId id) -> const Boundary* {
+      const auto is = [id](const Boundary& b) { return b.value == id; };
+      const auto found = std::find_if(boundaries.begin(), boundaries.end(), is);
+      return found != boundaries.end() && std::find_if(found + 1, boundaries.end(), is) == boundaries.end() ? &*found
+                                                                                                            : nullptr;
     };
     for (size_t i = 0; i < segment_.states.size(); ++i) {
-      const Border* in = only(lowering_.entries(), segment_.inputs[segment_.states[i].input]);
-      const Border* out = only(lowering_.exits(), segment_.outputs[segment_.states[i].output]);
+      const Boundary* in = only(lowering_.entries(), segment_.inputs[segment_.states[i].input]);
+      const Boundary* out = only(lowering_.exits(), segment_.outputs[segment_.states[i].output]);
       if (!in || !out || in->layout != out->layout || in->elements != out->elements) continue;
       const nnapi::Operand &a = lowering_.model().operands[in->operand], &b = lowering_.model().operands[out->operand];
       if (a.type != b.type || a.dims != b.dims || a.scale != b.scale || a.zero_point != b.zero_point) continue;

@@ -1,4 +1,4 @@
-// Operands, constants, layouts and borders of a model that is being made of a segment.
+// Operands, constants, layouts and boundaries of a model that is being made of a segment.
 #include "backends/nnapi/lowering.h"
 
 #include <algorithm>
@@ -347,7 +347,7 @@ Result<OperandId> Lowering::operand(ValueId id, Layout layout, Verdict& verdict,
     }
   }
   if (exact) {
-    for (Border& b : entries_) b.exact |= b.value == id;
+    for (Boundary& b : entries_) b.exact |= b.value == id;
   }
   if (there != kNoOperand) return there;
   if (v.constant) return constant(id, layout, std::move(spec));

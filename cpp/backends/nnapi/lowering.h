@@ -72,7 +72,7 @@ struct Weight {
 };
 
 /// A value that enters or leaves, and how.
-struct Border {
+struct Boundary {
   ValueId value;
   OperandId operand;
   Layout layout;
@@ -154,8 +154,8 @@ class Lowering {
   void finish_body(std::span<const OperandId> outputs);
 
   const std::vector<Weight>& weights() const { return weights_; }
-  const std::vector<Border>& entries() const { return entries_; }
-  const std::vector<Border>& exits() const { return exits_; }
+  const std::vector<Boundary>& entries() const { return entries_; }
+  const std::vector<Boundary>& exits() const { return exits_; }
   const std::vector<HostMove>& moves() const { return moves_; }
 
  private:
@@ -167,7 +167,7 @@ class Lowering {
   nnapi::Model model_;
   std::vector<LoweredValue> values_;
   std::vector<Weight> weights_;
-  std::vector<Border> entries_, exits_;
+  std::vector<Boundary> entries_, exits_;
   std::vector<HostMove> moves_;
   std::vector<std::shared_ptr<const void>> kept_;
   std::string key_;

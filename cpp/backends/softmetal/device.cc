@@ -11,7 +11,7 @@
 #include <new>
 
 #include "backends/softmetal/hazards.h"
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/memory.h"
 #include "base/threads/thread.h"
 
@@ -221,7 +221,7 @@ class SoftDevice final : public gpu::Device {
       SoftCommandList* list = queue_.front();
       queue_.pop_front();
       lock.unlock();
-      Status result = at_border([&] { return list->run(); });
+      Status result = exception_boundary([&] { return list->run(); });
       lock.lock();
       list->result = std::move(result);
       ++list->done;

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 
 namespace pinnace::vulkan {
 namespace {
@@ -50,7 +50,7 @@ Status VulkanCommandList::start(uint32_t family, uint32_t timestamps) {
 VulkanCommandList::~VulkanCommandList() {
   if (handles_.use.inherited()) return;
   const auto& vk = handles_.vk;
-  if (pending_) static_cast<void>(at_border([this] { return wait(); }));
+  if (pending_) static_cast<void>(exception_boundary([this] { return wait(); }));
   for (VkDescriptorPool pool : descriptor_pools_) vk.DestroyDescriptorPool(handles_.device, pool, nullptr);
   if (queries_) vk.DestroyQueryPool(handles_.device, queries_, nullptr);
   if (fence_) vk.DestroyFence(handles_.device, fence_, nullptr);

@@ -8,7 +8,7 @@
 
 #include "base/process.h"
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 
 namespace pinnace::vulkan {
 namespace {
@@ -110,7 +110,7 @@ VkBool32 Instance::count(VkDebugUtilsMessageSeverityFlagBitsEXT, VkDebugUtilsMes
     if (self->texts_.size() < 4096 && data->pMessage) self->texts_ += str_cat(data->pMessage, "\n");
     return VkBool32{VK_FALSE};
   };
-  return at_border(keep, VK_FALSE);  // the layer's frames are above this
+  return exception_boundary(keep, VK_FALSE);  // the layer's frames are above this
 }
 
 Result<std::shared_ptr<Instance>> Instance::open(bool validation, bool keep_software) {

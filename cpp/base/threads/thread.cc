@@ -8,7 +8,7 @@
 #include <memory>
 #include <utility>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 
 namespace pinnace {
 namespace {
@@ -39,8 +39,8 @@ uint64_t float_control() {
 void set_float_control(uint64_t) {}
 #endif
 
-/// A body must not throw, for there is nobody above it: whoever starts a thread puts at_border into its body and passes
-/// on what comes out.
+/// A body must not throw, for there is nobody above it: whoever starts a thread puts exception_boundary into its body
+/// and passes on what comes out.
 void* run_body(void* given) noexcept {
   const std::unique_ptr<std::function<void()>> body(static_cast<std::function<void()>*>(given));
   const DefaultFloats floats;
@@ -73,7 +73,7 @@ Thread::~Thread() {
 }
 
 Result<Thread> Thread::start(std::function<void()> body) {
-  return at_border([&]() -> Result<Thread> {
+  return exception_boundary([&]() -> Result<Thread> {
     auto given = std::make_unique<std::function<void()>>(std::move(body));
     Thread thread;
     if (const int problem = pthread_create(&thread.handle_, nullptr, run_body, given.get())) {

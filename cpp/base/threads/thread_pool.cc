@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/log.h"
 #include "base/threads/processors.h"
 #include "base/threads/thread.h"
@@ -229,7 +229,7 @@ void ThreadPool::run_erased(int64_t tasks, int threads, void (*f)(void*, int64_t
   int helpers = static_cast<int>(std::min<int64_t>({threads, tasks, State::kShares})) - 1;
   while (static_cast<int>(s.workers.size()) < helpers) {
     // Whatever is not given, memory or a thread, the job is done by fewer.
-    if (!at_border([&] { return s.workers.reserve(State::kShares), true; }, false)) break;
+    if (!exception_boundary([&] { return s.workers.reserve(State::kShares), true; }, false)) break;
     auto started = Thread::start([&s, index = static_cast<int>(s.workers.size()) + 1] { s.work(index); });
     if (!started.ok()) {
       static constinit std::atomic<bool> told{false};

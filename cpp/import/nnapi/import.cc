@@ -121,7 +121,7 @@ Result<Imported> import_nnapi_json(const std::string& path, const ImportOptions&
   for (size_t i = 0; i < model.inputs.size(); ++i) {
     const nnapi::Operand& operand = model.operands[model.inputs[i]];
     const ConstantPtr& value = source.values[i];
-    if (value && !operand.shape_known()) return invalid(path, ": input ", i, " has a value and open dimensions");
+    if (value && !operand.shape_known()) return invalid(path, ": input ", i, " has a value and dynamic dimensions");
     nnapi::InputSpec spec{value ? operand.dims : std::vector<uint32_t>{}, !value, false, {}};
     if (value) spec.data = {value->data(), value->bytes()};
     specs.push_back(std::move(spec));

@@ -47,9 +47,9 @@ std::optional<int64_t> dimension_compared_with_one(const GraphBuilder& b, ValueI
   return *place < 0 ? *place + b.type(x).rank() : *place;
 }
 
-/// What torch.onnx writes for squeeze(d) of an open size: If the size is 1, the squeezed value, else the value itself.
-/// The rank of all that follows would depend on the size. It becomes the squeeze, which refuses other sizes when it
-/// runs. False if the node is something else.
+/// What torch.onnx writes for squeeze(d) of a dynamic size: If the size is 1, the squeezed value, else the value
+/// itself. The rank of all that follows would depend on the size. It becomes the squeeze, which refuses other sizes
+/// when it runs. False if the node is something else.
 Result<bool> squeeze_where_one(SourceNode& node, ValueId condition, const proto::GraphProto& then_graph,
                                const proto::GraphProto& else_graph) {
   const auto& nodes = then_graph.node();

@@ -66,7 +66,7 @@ Status map_flex_attention(SourceNode& node) {
   const DType precision = wanted ? *named : type == DType::kF64 ? type : DType::kF32;
   const DType wide = dtype_bits(type) > dtype_bits(precision) ? type : precision;
   if (!node.attr("scale") && !depth.known())
-    return refuse("scale must be given where the head size is open", to_string(q));
+    return refuse("scale must be given where the head size is dynamic", to_string(q));
   PINNACE_ASSIGN(const double scale, node.float_attr("scale", 1 / std::sqrt(static_cast<double>(depth.size))));
   PINNACE_ASSIGN(ValueId queries, cast_to(node, node.in(0), wide));
   PINNACE_ASSIGN(ValueId keys, cast_to(node, node.in(1), wide));

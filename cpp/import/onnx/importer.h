@@ -53,7 +53,7 @@ struct Import {
   std::vector<Listed> lists;
   int64_t listed = 0;                      ///< elements of all lists, and the lists themselves
   std::vector<Symbol>* symbols = nullptr;  ///< of the whole model: nested graphs have none of their own
-  /// Open dimensions that are taken to be at least 2, with the node that asks for it (open_ranks.h).
+  /// Dynamic dimensions that are taken to be at least 2, with the node that asks for it (dynamic_ranks.h).
   std::vector<std::pair<std::string, std::string>> at_least_two = {};
 
   ValueId add_list(Listed list) {

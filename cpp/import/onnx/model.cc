@@ -10,7 +10,7 @@
 #include "base/files/mapped_file.h"
 #include "base/files/open_file.h"
 #include "base/utf8.h"
-#include "import/onnx/open_ranks.h"
+#include "import/onnx/dynamic_ranks.h"
 #include "import/onnx/wire_cost.h"
 #include "ops/work.h"
 
@@ -22,7 +22,7 @@ constexpr int64_t kNewestOpset = 28;
 constexpr int64_t kNewestIr = 14;
 // protobuf's own limit.
 constexpr int64_t kMaxFileBytes = INT32_MAX;
-// Open dimensions that are tried as 1 for the sake of one rank, each of which costs an import.
+// Dynamic dimensions that are tried as 1 for the sake of one rank, each of which costs an import.
 constexpr size_t kMostReadings = 4;
 // How far calls and loops may multiply the nodes of a file.
 constexpr int64_t kExtraNodes = 100'000;
@@ -99,8 +99,8 @@ bool says_nothing(std::string_view name) {
   return name.starts_with("unk__");
 }
 
-/// The graph's open dimensions, by the source's names. A name that says nothing, or that the caller wants separate, is
-/// no name: each of its occurrences is a dimension of its own, called after its input and place.
+/// The graph's dynamic dimensions, by the source's names. A name that says nothing, or that the caller wants separate,
+/// is no name: each of its occurrences is a dimension of its own, called after its input and place.
 class Symbols {
  public:
   Symbols(const proto::GraphProto& source, Graph& graph, std::span<const Symbol> overrides,
@@ -142,7 +142,7 @@ class Symbols {
       if (std::find(used_.begin(), used_.end(), o.name) != used_.end()) continue;
       std::string names;
       for (const Symbol& s : graph_.symbols) names += str_cat(names.empty() ? "" : ", ", s.name);
-      return invalid("the model has no open dimension '", o.name, "', it has ", names.empty() ? "none" : names);
+      return invalid("the model has no dynamic dimension '", o.name, "', it has ", names.empty() ? "none" : names);
     }
     return {};
   }
@@ -195,7 +195,7 @@ Result<TensorType> input_type(const proto::ValueInfoProto& input, Symbols& symbo
       result.shape.push_back(d.dim_value());
     } else if (d.has_dim_value() && d.dim_value() < -1) {
       return refuse("dimensions must not be negative", str_cat(d.dim_value()));
-    } else {  // -1 is how some writers spell a dimension that is left open
+    } else {  // -1 is how some writers spell a dynamic dimension
       result.shape.push_back(symbols.dim(d.dim_param(), input.name(), i));
     }
   }

@@ -1,7 +1,7 @@
 // Operators that move elements: attributes of older opsets become inputs.
 #include <algorithm>
 
-#include "import/onnx/open_ranks.h"
+#include "import/onnx/dynamic_ranks.h"
 
 namespace pinnace::onnx {
 namespace {

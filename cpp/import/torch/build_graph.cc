@@ -415,7 +415,7 @@ Status Builder::bind_inputs(Scope& scope) {
     std::string names;
     for (const Symbol& s : session.symbols) names += str_cat(names.empty() ? "" : ", ", s.name);
     return invalid("no dimension of the model is called '", wanted.name,
-                   "'; open ones: ", names.empty() ? "none" : names);
+                   "'; dynamic ones: ", names.empty() ? "none" : names);
   }
   return {};
 }

@@ -260,9 +260,9 @@ const Mapping* find_mapping(std::string_view target);
 /// The same for a node with complex tensors.
 const Mapping* find_complex_mapping(std::string_view target);
 
-/// Windows of `size` elements of an axis whose own size is open, a new one every `step` elements: dimensions windows
+/// Windows of `size` elements of an axis whose own size is dynamic, a new one every `step` elements: dimensions windows
 /// and size instead of the axis. Of slices and reshapes alone, whose sizes follow the axis'.
-ValueId windows_of_open_axis(Call& c, ValueId x, int64_t axis, int64_t size, int64_t step);
+ValueId windows_of_dynamic_axis(Call& c, ValueId x, int64_t axis, int64_t size, int64_t step);
 
 /// The angle of (x, y), one element type; as atan2 has it.
 ValueId angle_of(Call& c, ValueId y, ValueId x);

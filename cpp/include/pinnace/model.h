@@ -17,7 +17,7 @@
 #pragma GCC visibility push(default)
 namespace pinnace {
 
-/// A name for the open dimension `dim` of input `input`, both counted from 0.
+/// A name for the dynamic dimension `dim` of input `input`, both counted from 0.
 struct DimName {
   size_t input = 0;
   size_t dim = 0;
@@ -40,13 +40,13 @@ struct LoadOptions {
   /// during the call. Inputs that are not given are seeded, at the sizes that the given ones fix. Names that are not
   /// there and types that do not fit the input are kInvalidArgument.
   std::vector<std::pair<std::string, Tensor>> examples = {};
-  /// Sizes or ranges for dimensions that the source leaves open, by the source's name of the symbol.
+  /// Sizes or ranges for dimensions that the source leaves dynamic, by the source's name of the symbol.
   std::vector<Symbol> symbols = {};
-  /// Names to give open dimensions instead of the source's (an exported program has s77 where its author wrote
+  /// Names to give dynamic dimensions instead of the source's (an exported program has s77 where its author wrote
   /// "batch"); they stand in types and messages from then on. A dimension of fixed size needs none and is passed over;
   /// one that is not there, or a name of another dimension, is kInvalidArgument.
   std::vector<DimName> dim_names = {};
-  /// Names of open dimensions in an ONNX file whose every occurrence is a dimension of its own, for files that give
+  /// Names of dynamic dimensions in an ONNX file whose every occurrence is a dimension of its own, for files that give
   /// one name to what has different sizes; an empty one means all names. A name that no dimension has is passed over.
   std::vector<std::string> separate_dims = {};
   /// Name of the model inside an archive that holds several; empty: the only one.
@@ -195,8 +195,8 @@ class Model {
   /// Tries shapes of the inputs, as the function of the same name does on a program.
   Result<ShapeTrial> try_shapes(std::span<const std::vector<int64_t>> shapes, bool details = false,
                                 std::span<const InputContents> contents = {}) const;
-  /// The same model with narrower ranges of open dimensions, by name. kInvalidArgument: there is no such dimension, or
-  /// its range would be empty, or admit a size that it did not admit before.
+  /// The same model with narrower ranges of dynamic dimensions, by name. kInvalidArgument: there is no such dimension,
+  /// or its range would be empty, or admit a size that it did not admit before.
   Result<Model> with_ranges(std::span<const Symbol> ranges) const;
   /// The same model with other names: one for each input and one for each output, in order. An inner value that has the
   /// name of an input gets a number. kInvalidArgument: there are not as many, or a name is empty, appears twice among
@@ -215,7 +215,7 @@ class Model {
   /// The model that makes one of its inputs of a picture: `how` in front of it, as nodes of the graph. In the place of
   /// `input` (empty: the only one of rank 3 or 4) stand those of the picture, uint8; build() records what they are, as
   /// metadata "input.<name>" and "preprocessing.<input>". No pass runs. kInvalidArgument: a field of `how` has no
-  /// meaning, the model takes another type or size, an open size decides what the model gets, or a name is taken.
+  /// meaning, the model takes another type or size, a dynamic size decides what the model gets, or a name is taken.
   Result<Model> preprocessed(const Preprocessing& how, std::string_view input = {}) const;
 
   /// The same function with what integer products cannot apply in nodes of their own, so that every value that needs a

@@ -70,7 +70,7 @@ struct Placement {
   std::string backend;           ///< "cpu"; "runtime": control flow, bodies not placed yet; "none": computed ahead
   std::string kernel;            ///< what runs it there: "conv_f32_generic", "reference", …
   std::vector<std::string> why;  ///< one sentence per preferred target that was passed over
-  int64_t bytes_copied = 0;      ///< across borders of segments, into this node
+  int64_t bytes_copied = 0;      ///< across boundaries of segments, into this node
   std::string notice;            ///< what else there is to know of how it was made ready; may be empty
   std::string module;            ///< path of the source's submodule, "layers.3.conv1"; may be empty
   std::string path;              ///< control flow around it, "loop1.body", as NodeInfo has it; may be empty

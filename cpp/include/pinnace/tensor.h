@@ -113,7 +113,8 @@ struct TensorType {
   bool quantized() const { return quantization != nullptr; }
   /// True if every dimension has a size.
   bool concrete() const;
-  /// Number of elements; Dim::kUnknown if not concrete. Shapes are checked at the border so that this cannot overflow.
+  /// Number of elements; Dim::kUnknown if not concrete. Shapes are checked at the API boundary so that this cannot
+  /// overflow.
   int64_t elements() const;
   /// Bytes of dense storage, or Dim::kUnknown.
   int64_t bytes() const;

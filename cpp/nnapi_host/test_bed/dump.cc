@@ -198,7 +198,7 @@ class Case {
   bool any_fp16_ = false;
 };
 
-/// Of the type's size, zero; nothing where the shape is open.
+/// Of the type's size, zero; nothing where the shape is dynamic.
 Value blank(const Operand& operand) {
   return {operand.dims, std::vector<std::byte>(static_cast<size_t>(operand.bytes())), false};
 }

@@ -159,13 +159,13 @@ def _inspect_as_text(owner: Program | Model, totals: Totals, size: int) -> None:
     show(bold(f"{adds} multiply-adds"), f" at {at}" if at and totals.multiply_adds is not None else "")
     show(bold(f"{size:,} bytes"), f" of file, {len(owner.nodes):,} nodes")
     states = owner.states if isinstance(owner, Program) else {}
-    open_dims: dict[str, Dim] = {}
+    dynamic_dims: dict[str, Dim] = {}
     for kind, specs in (("input", owner.inputs), ("output", owner.outputs), ("state", states)):
         for spec in specs.values():
             show(f"{kind:8}", bold(spec))
-            open_dims |= {size.name: size for size in spec.shape if isinstance(size, Dim)}
-    for name, open_dim in open_dims.items():
-        show(f"{'size':8}", bold(printable(name)), f": {range_text(open_dim)}")
+            dynamic_dims |= {size.name: size for size in spec.shape if isinstance(size, Dim)}
+    for name, dynamic_dim in dynamic_dims.items():
+        show(f"{'size':8}", bold(printable(name)), f": {range_text(dynamic_dim)}")
     if isinstance(owner, Program):
         for key, value in owner.metadata.items():
             show(dim(f"{printable(key)}: "), printable(value))

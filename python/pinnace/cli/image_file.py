@@ -45,8 +45,8 @@ def read_image(
     by their number. uint8 inputs get the pixels, those of floats (pixel / 255 - mean) / std.
 
     mean, std  one number, or one per channel; empty: 0 and 1.
-    sizes      of open dimensions by name. A batch whose size is open, and is not among them, is the smallest that there
-               may be, 1 for instance.
+    sizes      of dynamic dimensions by name. A dynamic batch that is not among them is the smallest that there may be,
+               1 for instance.
 
     Unsupported: Pillow is not installed; FileError: the file is no image; InvalidArgument: the input takes none, or
     one of another size, or mean and std do not fit it.

@@ -59,7 +59,7 @@ class InputFiles:
         return arrays
 
     def arrays_for(self, specs: Mapping[str, TensorSpec], sizes: Mapping[str, int] | None = None) -> dict[str, Array]:
-        """By name, for inputs of these specs; an image is every element of its batch. sizes: of open dimensions, by
+        """By name, for inputs of these specs; an image is every element of its batch. sizes: of dynamic dimensions, by
         name. FileError, InvalidArgument; Unsupported: there are images and no Pillow to read them."""
         if len(self._ordered) > len(specs):
             takes = ", ".join(map(str, specs.values())) or "no inputs"

@@ -67,7 +67,7 @@ def option_parser() -> argparse.ArgumentParser:
         sub.add_argument("--std", type=_divisors, default=[], metavar="X,X,…", help="see --mean")
 
     def size(sub: argparse.ArgumentParser) -> None:
-        text = "size of an open dimension that no --input fixes; may be given several times"
+        text = "size of a dynamic dimension that no --input fixes; may be given several times"
         sub.add_argument("--dim", action="append", default=[], metavar="NAME=SIZE", help=text)
 
     def quantization(sub: argparse.ArgumentParser) -> None:
@@ -112,7 +112,7 @@ def option_parser() -> argparse.ArgumentParser:
         "--no-verify", action="store_true", help="do not compare with the source; the file records that"
     )
     convert.add_argument(
-        "--dim", action="append", default=[], metavar="NAME=MIN..MAX", help="range of an open dimension"
+        "--dim", action="append", default=[], metavar="NAME=MIN..MAX", help="range of a dynamic dimension"
     )
     for kind in ("input", "output"):
         text = f"another name for an {kind}; may be given several times"

@@ -30,7 +30,7 @@ class Totals:
     constant_bytes     bytes of all its constants.
     multiply_adds      of convolutions, products of matrices, attention and recurrent layers in one run, bodies of loops
                        counted once; None where no sizes for its inputs are known, or a size depends on data.
-    at                 the sizes of open dimensions for that.
+    at                 the sizes of dynamic dimensions for that.
     multiply_adds_are_least  whether operators that are not counted multiply as well.
     """
 
@@ -43,7 +43,7 @@ class Totals:
 
 def totals_of(owner: Program | Model, given: Mapping[str, object], sizes: Mapping[str, int]) -> Totals:
     """Of a program or model, at the sizes of the given arrays, at `sizes` by name, and at usual ones where both leave
-    dimensions open. InvalidArgument: a name or size is none of an open dimension, or an array does not fit."""
+    dimensions dynamic. InvalidArgument: a name or size is none of a dynamic dimension, or an array does not fit."""
     parameters = constant_bytes = 0
     for constant in owner._core.constants:
         constant_bytes += constant["bytes"]

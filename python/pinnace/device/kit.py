@@ -37,7 +37,7 @@ def make_kit(models: Sequence[str | os.PathLike[str]] = (), answers: Sequence[Kn
 
     Answers are those of the operators' reference code on the graph as it is written, without passes. The program must
     give them on this machine's CPU. What is timed has payloads of no back end, and inputs at the sizes that it declares
-    or, where they are open, at usual ones.
+    or, where they are dynamic, at usual ones.
 
     VerificationError: the CPU gives another answer than the reference code, so that there is none to be trusted.
     Otherwise as Program.open().

@@ -48,8 +48,8 @@ class InputMaker:
 
     specs  its inputs.
     owner  the Model or Program whose graph it is; None: nothing is known of it, sizes are small and integers refused.
-    known  gives sizes of open dimensions, where the file that the model is from says what its example had.
-    sizes  of open dimensions, by name, that the inputs must have.
+    known  gives sizes of dynamic dimensions, where the file that the model is from says what its example had.
+    sizes  of dynamic dimensions, by name, that the inputs must have.
     seconds  how long a search for sizes may take.
     """
 
@@ -61,7 +61,7 @@ class InputMaker:
         sizes: Mapping[str, int] | None = None,
         seconds: float = SECONDS,
     ) -> None:
-        """Nothing is searched before inputs are made. InvalidArgument: `sizes` names no open dimension, or has one
+        """Nothing is searched before inputs are made. InvalidArgument: `sizes` names no dynamic dimension, or has one
         that its dimension does not take."""
         self.specs = specs
         self._wanted, self._seconds = dict(sizes or {}), seconds
@@ -115,8 +115,8 @@ class InputMaker:
         return {name: np.asarray(array) for name, array in arrays.items()}
 
     def shapes(self, given: Mapping[str, Any] | None = None) -> tuple[list[list[int]], dict[str, int]]:
-        """Shapes of all inputs in order, and sizes of open dimensions by name, as make() would choose them: of what was
-        given, else usual ones, else the smallest that pass. InvalidArgument as there."""
+        """Shapes of all inputs in order, and sizes of dynamic dimensions by name, as make() would choose them: of what
+        was given, else usual ones, else the smallest that pass. InvalidArgument as there."""
         arrays = self._given(given)
         found = self._sizes(arrays)
         assert found.smallest is not None
@@ -185,7 +185,7 @@ class InputMaker:
         return found
 
     def _fixed(self, arrays: Mapping[str, Array]) -> dict[str, int]:
-        """Sizes of open dimensions by name that arrays or the caller fix. InvalidArgument: these differ."""
+        """Sizes of dynamic dimensions by name that arrays or the caller fix. InvalidArgument: these differ."""
         fixed = {
             dim.name if isinstance(dim, Dim) else f"{name}_dim{axis}": size
             for name, array in arrays.items()
@@ -260,12 +260,13 @@ class InputMaker:
 
 
 def check_sizes(specs: Mapping[str, TensorSpec], sizes: Mapping[str, int]) -> None:
-    """InvalidArgument: a name is none of an open dimension of `specs`, or a size none that its dimension takes."""
+    """InvalidArgument: a name is none of a dynamic dimension of `specs`, or a size none that its dimension takes."""
     dims = dims_of(specs.values())
     for name, size in sizes.items():
         if name not in dims:
             raise _core.InvalidArgument(
-                f"inputs: there is no open dimension {name!r}; the open ones are {', '.join(map(repr, dims)) or 'none'}"
+                f"inputs: there is no dynamic dimension {name!r}; "
+                f"the dynamic ones are {', '.join(map(repr, dims)) or 'none'}"
             )
         if legal(dims[name], size) != size:
             low, high, by = dims[name].min, dims[name].max, dims[name].multiple_of
@@ -290,7 +291,7 @@ def seeded_inputs(
     rules. Without a program sizes are small.
 
     InvalidArgument: a name in `given` is unknown or its value no array, no sizes pass, a name or size in `sizes` is
-    none of an open dimension, or an integer input is not given and there is no program.
+    none of a dynamic dimension, or an integer input is not given and there is no program.
     """
     return InputMaker(specs, program, sizes=sizes).make(given, seed).made[-1].arrays
 

@@ -1,5 +1,6 @@
-"""What an ONNX file says of its open dimensions and its graph contradicts: one name for dimensions of different sizes
-is dropped where no size fits all of them; a dimension taken to be at least 2 becomes 1 where no other size fits."""
+"""What an ONNX file says of its dynamic dimensions and its graph contradicts: one name for dimensions of different
+sizes is dropped where no size fits all of them; a dimension taken to be at least 2 becomes 1 where no other size
+fits."""
 
 from __future__ import annotations
 
@@ -87,7 +88,7 @@ def _with_ones(
 
 
 def repeated(specs: Iterable[TensorSpec]) -> list[str]:
-    """Names of open dimensions that inputs have in more than one place."""
+    """Names of dynamic dimensions that inputs have in more than one place."""
     count = Counter(dim.name for spec in specs for dim in spec.shape if isinstance(dim, Dim))
     return [name for name, times in count.items() if times > 1]
 
@@ -98,7 +99,7 @@ def conflicting(specs: Mapping[str, TensorSpec], example: Sequence[tuple[str, An
 
 
 def sizes_in(specs: Mapping[str, TensorSpec], example: Sequence[tuple[str, Any]]) -> dict[str, set[int]]:
-    """The sizes that open dimensions have in an example."""
+    """The sizes that dynamic dimensions have in an example."""
     sizes: dict[str, set[int]] = {}
     ordered = list(specs)
     for place, (name, array) in enumerate(example):

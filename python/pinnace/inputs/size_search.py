@@ -1,4 +1,4 @@
-"""Sizes for open dimensions that nobody gave: searched, by the shape rules of the graph, within a stated budget.
+"""Sizes for dynamic dimensions that nobody gave: searched, by the shape rules of the graph, within a stated budget.
 
 A search asks the shape rules about one choice of sizes after the other. The measure of progress is how many nodes have
 a type before the first that has none. From a choice that fits it goes down to the smallest, then looks at the sizes
@@ -58,7 +58,7 @@ class Found:
 
 
 def dims_of(specs: Iterable[TensorSpec]) -> dict[str, Dim]:
-    """Open dimensions by name, in order; those without one are called after their input and place."""
+    """Dynamic dimensions by name, in order; those without one are called after their input and place."""
     dims: dict[str, Dim] = {}
     for spec in specs:
         for axis, dim in enumerate(spec.shape):
@@ -96,7 +96,7 @@ def search(
     only_fit: bool = False,
     indexing: Callable[[Shapes], set[str]] = lambda _: set(),
 ) -> Found:
-    """Sizes for the open dimensions of `specs` but for those that `fixed` has.
+    """Sizes for the dynamic dimensions of `specs` but for those that `fixed` has.
 
     rules     what the shape rules say of shapes of all inputs, in order.
     indexing  at shapes that pass, the names of inputs whose elements are indices: these have the lengths of texts.
@@ -436,7 +436,7 @@ class _Search:
                     self.found.others.append(self.named(changed))
 
     def numbered(self) -> list[tuple[Dim, bool]]:
-        """Open dimensions with whether they lead."""
+        """Dynamic dimensions with whether they lead."""
         return list(zip(self.open, self.leading, strict=True))
 
     def bound(self, at: Sequence[int]) -> list[list[int]]:

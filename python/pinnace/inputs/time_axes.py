@@ -1,4 +1,4 @@
-"""load()'s `stream`: the inputs that come in chunks, and their axes of time, which a module's export leaves open."""
+"""load()'s `stream`: the inputs that come in chunks, and their axes of time, which a module's export leaves dynamic."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def stream_axes(stream: Any) -> dict[str, int]:
     return dict(stream)
 
 
-def open_time(arguments: Mapping[str, Any], streams: Mapping[str, int], refusals: Sequence[str] = ()) -> Any:
-    """dynamic_shapes of a module with the streams' axes open, at sizes that torch suggested when refusing others; None
-    where a stream is no argument by itself. InvalidArgument: an argument has no such axis.
+def dynamic_time(arguments: Mapping[str, Any], streams: Mapping[str, int], refusals: Sequence[str] = ()) -> Any:
+    """dynamic_shapes of a module with the streams' axes dynamic, at sizes that torch suggested when refusing others;
+    None where a stream is no argument by itself. InvalidArgument: an argument has no such axis.
     """
     if not set(streams) <= set(arguments):
         return None
@@ -42,4 +42,4 @@ def open_time(arguments: Mapping[str, Any], streams: Mapping[str, int], refusals
     return shapes
 
 
-__all__ = ["open_time", "stream_axes"]
+__all__ = ["dynamic_time", "stream_axes"]

@@ -16,9 +16,9 @@ CHANNELS = (1, 3, 4)
 def usual_sizes(
     specs: Iterable[TensorSpec], leading: Mapping[str, bool], tokens: Container[str] = ()
 ) -> list[tuple[list[str], list[tuple[int, ...]]]]:
-    """Open dimensions that go together, with the sizes to try for them, in this order; one entry for each such group.
+    """Dynamic dimensions that go together, with the sizes to try for them, in this order; one entry for each group.
 
-    leading  the open dimensions by name: whether it is a number of pictures or sentences, which has no usual size.
+    leading  the dynamic dimensions by name: whether it is a number of pictures or sentences, which has no usual size.
     tokens   inputs whose elements are indices, as those of texts are, whatever their type.
     """
     groups: list[tuple[list[str], list[tuple[int, ...]]]] = []

@@ -143,7 +143,7 @@ class TorchSource:
         return args, kwargs
 
     def input_shapes(self) -> tuple[tuple[int, ...], ...] | None:
-        """Shapes of the tensors among the call's inputs, in order; None: a size is open."""
+        """Shapes of the tensors among the call's inputs, in order; None: a size is dynamic."""
         shapes = []
         for tensor in input_tensors(self.program):
             shape = getattr(tensor, "shape", None)

@@ -1,4 +1,4 @@
-"""Conditions on open sizes that torch.export assumed when it traced a module, and sizes at which they do not hold.
+"""Conditions on dynamic sizes that torch.export assumed when it traced a module, and sizes at which they do not hold.
 
 It follows the branch that the example takes. What decided it is a guard, which it checks itself if it is of one
 dimension alone, or an assertion, with prefer_deferred_runtime_asserts_over_guards. Most of them are its own questions
@@ -29,7 +29,7 @@ def sizes_assumed_away(
     """(condition, sizes by dimension) at which a condition does not hold that the program asserts: for each the nearest
     to the example's, if no earlier ones break it too.
 
-    specs: of the program's inputs, in the order of the call's tensors. example: the sizes that open ones have there.
+    specs: of the program's inputs, in the order of the call's tensors. example: the sizes that dynamic ones have there.
     """
     named = _named_symbols(program, specs)
     given: list[dict[str, int]] = []

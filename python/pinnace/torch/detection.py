@@ -32,7 +32,7 @@ def exportable_detectors(notes: list[str] | None = None) -> Iterator[None]:
     """For a block that exports: torchvision's functions, wherever they were imported to, and methods are replaced.
 
     They are the process's: to be entered within isolated_inference(), of which one block runs at a time. notes: is told
-    once if open sizes decide the scales of a pooler.
+    once if dynamic sizes decide the scales of a pooler.
     """
     said: list[str] = [] if notes is None else notes
     if _BOXES not in sys.modules:

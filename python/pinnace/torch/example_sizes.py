@@ -16,7 +16,7 @@ MAX_SIZE = 1 << 40  # of a hint that is taken for a size
 
 
 def example_sizes(path: str, model_name: str, specs: Mapping[str, TensorSpec]) -> dict[str, int]:
-    """By the program's names for open dimensions the size that the exported example had, as far as the file says so.
+    """By the program's names for dynamic dimensions the size that the exported example had, as far as the file says so.
 
     `specs` are the program's inputs, which are the tensors among the file's, in order. The file has been imported, so
     it is no error here if it says nothing, or what nobody would expect.

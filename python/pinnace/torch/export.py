@@ -20,14 +20,14 @@ from pinnace.torch.caches import without_caches
 from pinnace.torch.collection import without_collection
 from pinnace.torch.decompositions import own_decompositions
 from pinnace.torch.detection import exportable_detectors, takes_images
+from pinnace.torch.dynamic_istft import istft_of_dynamic_length
+from pinnace.torch.dynamic_pools import pools_of_dynamic_length
 from pinnace.torch.export_failure import UNSTATED_RANGE, export_failure, torch_said_quietly
 from pinnace.torch.exported_inputs import input_tensors
 from pinnace.torch.held_buffers import with_one_buffer
 from pinnace.torch.isolation import isolated_inference
 from pinnace.torch.module_call import bound_arguments
 from pinnace.torch.needless_conversion import conversions_to_the_same
-from pinnace.torch.open_istft import istft_of_open_length
-from pinnace.torch.open_pools import pools_of_open_length
 from pinnace.torch.packed_sequences import packed_as_padded
 from pinnace.torch.plain_attention import attention_in_parts
 from pinnace.torch.whole_recurrent import whole_recurrent
@@ -85,8 +85,8 @@ def export_module(
             stack.enter_context(without_caches(module, said))
             stack.enter_context(packed_as_padded(said))
             stack.enter_context(attention_in_parts())
-            stack.enter_context(pools_of_open_length())
-            stack.enter_context(istft_of_open_length())
+            stack.enter_context(pools_of_dynamic_length())
+            stack.enter_context(istft_of_dynamic_length())
             stack.enter_context(conversions_to_the_same())
             stack.enter_context(whole_recurrent())
             stack.enter_context(exportable_detectors(said))
@@ -306,7 +306,7 @@ def widened(
 def _dynamic_dims(
     module: torch.nn.Module, example_inputs: Sequence[Any], example_kwargs: Mapping[str, Any], dynamic_shapes: Any
 ) -> list[tuple[int, int, Any]]:
-    """(place among the call's tensors, dimension, pn.Dim or torch's Dim) for every open dimension."""
+    """(place among the call's tensors, dimension, pn.Dim or torch's Dim) for every dynamic dimension."""
     import torch
     from torch.utils import _pytree
 

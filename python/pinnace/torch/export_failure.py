@@ -43,8 +43,8 @@ _ADVICE = (
     ),
     (
         "specialized it to be a constant",
-        "The code fixes a dimension that dynamic_shapes leaves open: compute with x.shape[...] in place of numbers, or "
-        "leave it out of dynamic_shapes",
+        "The code fixes a dimension that dynamic_shapes leaves dynamic: compute with x.shape[...] in place of numbers, "
+        "or leave it out of dynamic_shapes",
     ),
     (
         "Constraints violated",
@@ -73,7 +73,7 @@ def export_failure(module: Any, given: Arguments, traced: Arguments, error: Base
     module that cannot be called so either is told of in these words.
 
     given   the call that the user gave.
-    traced  the same, with sizes of 1 repeated in dimensions that are open.
+    traced  the same, with sizes of 1 repeated in dynamic dimensions.
     """
     log("debug", "torch.export: " + "".join(traceback.format_exception(error)))
     name = type(module).__name__

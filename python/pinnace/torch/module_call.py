@@ -1,4 +1,4 @@
-"""A module's call from what a user gives as examples, and its open dimensions from what a user gives as shapes.
+"""A module's call from what a user gives as examples, and its dynamic dimensions from what a user gives as shapes.
 
 Imports torch only when asked to.
 """

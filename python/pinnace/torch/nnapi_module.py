@@ -1,7 +1,7 @@
 """PyTorch's own NNAPI models: what torch.backends._nnapi.prepare.convert_model_to_nnapi made, live or saved.
 
-Such a module holds a serialised NNAPI model, its weights, and TorchScript that fills in the sizes which were left open.
-The serialised form is parsed in C++. Imports torch only when asked to.
+Such a module holds a serialised NNAPI model, its weights, and TorchScript that fills in the sizes which were left
+dynamic. The serialised form is parsed in C++. Imports torch only when asked to.
 """
 
 from __future__ import annotations

@@ -185,7 +185,7 @@ class _Place:
         return (value[0] if isinstance(value, tuple) else value).dtype
 
     def sizes(self, of: str = "") -> list[Any] | None:
-        """Of the result, or of an argument: numbers, and nodes where they are open. None: they cannot be told."""
+        """Of the result, or of an argument: numbers, and nodes where they are dynamic. None: they cannot be told."""
         import torch
 
         if not of and "size" in self.given:

@@ -1,5 +1,5 @@
-"""Recurrent layers of open length: torch.export runs them step by step to know the shapes of their results, which fixes
-the number of steps. Within whole_recurrent() the shapes come from a formula, and the layer stays one operator.
+"""Recurrent layers of dynamic length: torch.export runs them step by step to know the shapes of their results, which
+fixes the number of steps. Within whole_recurrent() the shapes come from a formula, and the layer stays one operator.
 
 Imports torch only when asked to.
 """

@@ -545,7 +545,7 @@ class Control:
 
 
 def _at_one(condition: Any) -> bool | None:
-    """What a condition on sizes is where all are 1, which torch takes no open size for; None: that does not tell."""
+    """What a condition on sizes is where all are 1, which torch takes no dynamic size for; None: that does not tell."""
     expression = condition.node.expr
     made = str(expression.subs(dict.fromkeys(expression.free_symbols, 1))) if expression.free_symbols else ""
     return {"True": True, "False": False}.get(made)

@@ -1,6 +1,6 @@
 """A ScriptModule as a module that torch.export can follow: it runs the graphs step by step.
 
-Operators are torch's own, and values that Python has are Python's. So sizes may be open, and what does not depend on
+Operators are torch's own, and values that Python has are Python's. So sizes may be dynamic, and what does not depend on
 data is settled while the graphs are followed: branches are taken, loops are unrolled. control.py has the rest.
 Work is bounded: steps, unrolled iterations, elements of lists.
 """
@@ -252,8 +252,8 @@ class ScriptInterpreter(Loops):
             return None
         if isinstance(value, Rows):
             raise _core.ConversionError(
-                "forward() returns a list of which the number of elements follows from an open size; a program has as "
-                "many outputs as it says: return torch.stack() of the list"
+                "forward() returns a list of which the number of elements follows from a dynamic size; a program has "
+                "as many outputs as it says: return torch.stack() of the list"
             )
         if isinstance(value, list):
             return [self._returned(v) for v in value]
@@ -343,7 +343,7 @@ class ScriptInterpreter(Loops):
         texts = any(isinstance(v, UnknownText) for v in values)
         if texts and step.kind not in _OF_UNKNOWN_TEXT:
             raise _core.ConversionError(
-                f"{step.kind} of a text ({step.place}) with numbers that depend on data or on an open size"
+                f"{step.kind} of a text ({step.place}) with numbers that depend on data or on a dynamic size"
             )
         raw = RAW.get(step.kind)
         if raw is not None:
@@ -429,7 +429,7 @@ class ScriptInterpreter(Loops):
         if isinstance(value, Missing):
             raise _core.ConversionError("TorchScript reads a value that nothing has given")
         if isinstance(value, Rows):
-            raise _core.ConversionError("a list of which the number of elements follows from an open size")
+            raise _core.ConversionError("a list of which the number of elements follows from a dynamic size")
         if isinstance(value, Opaque):
             raise _core.ConversionError(f"an object of {value.kind} in TorchScript")
         return value

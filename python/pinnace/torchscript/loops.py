@@ -98,7 +98,7 @@ class Loops(Control):
         if not self.active:
             return count < limit and bool(condition)
         going = self.known(condition if isinstance(condition, Number) else self.plain(condition))
-        # torch takes it for known that an open size is at least 2.
+        # torch takes it for known that a dynamic size is at least 2.
         within = None if is_symbolic(limit) else self.known(count < limit)
         return False if going is False or within is False else None if going is None or within is None else True
 
@@ -128,8 +128,8 @@ class Loops(Control):
                     break
             except Differs as error:
                 raise _core.ConversionError(
-                    f"a loop ({loop.place}) whose number of iterations depends on data or on an open size changes what "
-                    f"it carries from one to the next: {error}"
+                    f"a loop ({loop.place}) whose number of iterations depends on data or on a dynamic size changes "
+                    f"what it carries from one to the next: {error}"
                 ) from None
         else:
             raise _core.ConversionError(f"a loop ({loop.place}) whose carried values do not settle")
@@ -189,8 +189,8 @@ class Loops(Control):
                 shared = start in changed or made in changed_inside or made in overwritten
             if shared and start is not None:
                 raise _core.ConversionError(
-                    f"a loop ({loop.place}) whose number of iterations depends on data or on an open size writes into "
-                    "a tensor that it carries or reads under another name: change a copy"
+                    f"a loop ({loop.place}) whose number of iterations depends on data or on a dynamic size writes "
+                    "into a tensor that it carries or reads under another name: change a copy"
                 )
 
     def _check_added(self, loop: _Loop, following: Sequence[Any], left: Left) -> None:
@@ -203,8 +203,8 @@ class Loops(Control):
         for grown in loop.growing.values():
             if any(isinstance(v, torch.Tensor) and identity(v) in changed for v in grown.added):
                 raise _core.ConversionError(
-                    f"a loop ({loop.place}) whose number of iterations depends on data or on an open size writes into "
-                    "a tensor that it has put into a list: put a copy there"
+                    f"a loop ({loop.place}) whose number of iterations depends on data or on a dynamic size writes "
+                    "into a tensor that it has put into a list: put a copy there"
                 )
 
     def _recorded_loop(self, loop: _Loop, left: Left, after: Sequence[Any]) -> list[Any]:
@@ -358,7 +358,7 @@ class Loops(Control):
         return kept, rows
 
     def _size_of(self, limit: Any) -> Any:
-        """The limit as a size. One that is computed of open sizes becomes a number of data: torch would take it for
+        """The limit as a size. One that is computed of dynamic sizes becomes a number of data: torch would take it for
         known that it is at least 2."""
         limit = self.plain(limit)
         if not is_symbolic(limit) or (alone(limit) and not unbacked(symbols_of(limit))):

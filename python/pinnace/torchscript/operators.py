@@ -149,7 +149,7 @@ def _reverse(run: Any, own: list[Any]) -> None:
 
 
 def _stacked_numbers(run: Any, values: list[Any]) -> Any:
-    """Numbers in a list, where data or open sizes decide one of them, as a tensor; None: they are known, or none."""
+    """Numbers in a list, where data or dynamic sizes decide one of them, as a tensor; None: they are known, or none."""
     if not any(is_symbolic(run.plain(v)) for v in values):
         return None
     return torch.ops.aten.stack.default([run.tensor_of(v, number_kind(values[0])) for v in values])
@@ -170,11 +170,11 @@ def _sort(run: Any, own: list[Any], reverse: Any = False, *_: Any) -> None:
 
 
 def _known_place(run: Any, own: list[Any], value: Any, what: str) -> int:
-    """Where a value is in a list. ConversionError: data or an open size decide."""
+    """Where a value is in a list. ConversionError: data or a dynamic size decide."""
     numbers = [run.plain(v) for v in own]
     value = run.plain(value)
     if any(map(is_symbolic, [*numbers, value])):
-        raise _core.ConversionError(f"{what} of a list with numbers that depend on data or on an open size")
+        raise _core.ConversionError(f"{what} of a list with numbers that depend on data or on a dynamic size")
     return numbers.index(value)
 
 

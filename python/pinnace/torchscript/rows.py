@@ -1,5 +1,5 @@
-"""Lists of which nobody knows how many elements they have: where a loop over an open size adds to one, or a tensor is
-taken apart along an open dimension, elements in a row are rows of a tensor."""
+"""Lists of which nobody knows how many elements they have: where a loop over a dynamic size adds to one, or a tensor is
+taken apart along a dynamic dimension, elements in a row are rows of a tensor."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Rows:
 
 
 def has_rows(value: Any) -> bool:
-    """Whether it is a list, or a tuple of such, of which the number of elements is open."""
+    """Whether it is a list, or a tuple of such, of which the number of elements is dynamic."""
     if isinstance(value, (list, tuple)):
         return any(isinstance(v, Rows) or (isinstance(v, (list, tuple)) and has_rows(v)) for v in value)
     return False
@@ -114,7 +114,7 @@ def length(run: Any, own: Sequence[Any]) -> Any:
 def _kind_of(own: Sequence[Any]) -> str:
     kinds = {v.kind if isinstance(v, Rows) else number_kind(v) or "tensor" for v in own}
     if len(kinds) != 1:
-        raise _core.ConversionError("a list of which the number of elements is open, with elements of several kinds")
+        raise _core.ConversionError("a list of which the number of elements is dynamic, with elements of several kinds")
     return kinds.pop()
 
 
@@ -171,7 +171,7 @@ def _cat(run: Any, own: list[Any], dim: Any = 0) -> Any:
 def _insert(run: Any, own: list[Any], index: Any, value: Any) -> None:
     if run.plain(index) != 0:
         raise _core.ConversionError(
-            "an element is put into the middle of a list of which the number of elements is open"
+            "an element is put into the middle of a list of which the number of elements is dynamic"
         )
     run.changing(own).insert(0, value)
 
@@ -242,20 +242,20 @@ UNAWARE = frozenset(
 
 
 def run_on_rows(run: Any, kind: str, values: list[Any], place: str) -> Any:
-    """A step on a list of which the number of elements is open. ConversionError: it has no meaning there."""
+    """A step on a list of which the number of elements is dynamic. ConversionError: it has no meaning there."""
     function = ON_ROWS.get(kind)
     if function is None:
         raise _core.ConversionError(
-            f"{kind} ({place}) of a list of which the number of elements follows from an open size; such lists have "
+            f"{kind} ({place}) of a list of which the number of elements follows from a dynamic size; such lists have "
             "append, extend, insert(0), len, reverse and elements; torch.stack, torch.cat and torch.tensor take them"
         )
     if kind != "aten::insert" and any(isinstance(v, Rows) and v.tensor is None for v in values[0]):
-        raise _core.ConversionError(f"{kind} ({place}) reads a list to which a loop over an open size adds elements")
+        raise _core.ConversionError(f"{kind} ({place}) reads a list to which a loop over a dynamic size adds elements")
     return function(run, *values)
 
 
 def unbound(run: Any, tensor: torch.Tensor, dim: int) -> list[Any] | None:
-    """A tensor taken apart along an open dimension; None: it is none."""
+    """A tensor taken apart along a dynamic dimension; None: it is none."""
     if not is_symbolic(tensor.shape[dim]):
         return None
     rows = tensor if dim % tensor.dim() == 0 else torch.ops.aten.movedim.int(tensor, dim, 0)

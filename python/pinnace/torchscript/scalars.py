@@ -1,5 +1,5 @@
-"""Numbers of TorchScript: its operators and Python's math on them. Where data or an open size decide a number, it is an
-expression, or the one element of a tensor."""
+"""Numbers of TorchScript: its operators and Python's math on them. Where data or a dynamic size decide a number, it is
+an expression, or the one element of a tensor."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def unary(function: Callable[[Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def math_function(name: str) -> Callable[[Any, Any], Any]:
-    """A function of Python's math; where data or an open size decide its argument, torch's of that name."""
+    """A function of Python's math; where data or a dynamic size decide its argument, torch's of that name."""
     function, of_torch = getattr(math, name), {"fabs": "abs"}.get(name, name)
 
     def run(run: Any, value: Any) -> Any:
@@ -205,7 +205,7 @@ def math_function(name: str) -> Callable[[Any, Any], Any]:
 
 
 def math_function_of_two(name: str, of_torch: str = "") -> Callable[[Any, Any, Any], Any]:
-    """A function of Python's math on two numbers; where data or an open size decide one, torch's of that name."""
+    """A function of Python's math on two numbers; where data or a dynamic size decide one, torch's of that name."""
     function = getattr(math, name)
 
     def run(run: Any, a: Any, b: Any) -> Any:

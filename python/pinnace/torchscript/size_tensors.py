@@ -35,7 +35,7 @@ def known_item(tensor: torch.Tensor) -> Any:
 
 
 def on_known(step: Step, values: list[Any]) -> SizeTensor | None:
-    """What torch computes of numbers that are known; None: it is no number, or data or open sizes decide."""
+    """What torch computes of numbers that are known; None: it is no number, or data or dynamic sizes decide."""
     parts = [p for v in values for p in (v if isinstance(v, list) else [v])]
     numbers = [p.value if isinstance(p, SizeTensor) else p for p in parts]
     known = all(n is None or isinstance(n, (bool, int, float, str, torch.device)) for n in numbers)

@@ -56,7 +56,7 @@ class SizeTensor:
 
 
 class UnknownText(str):
-    """A text of which a part depends on data or on an open size: it may be shown, nothing can be computed with it."""
+    """A text of which a part depends on data or on a dynamic size: it may be shown, nothing can be computed with it."""
 
 
 class Object:

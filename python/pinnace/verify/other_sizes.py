@@ -1,4 +1,4 @@
-"""Sizes of open dimensions that no example has, and examples cut or repeated to them."""
+"""Sizes of dynamic dimensions that no example has, and examples cut or repeated to them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_CHOICES = 4  # of other sizes, behind the first, where the source refuses t
 
 
 def other_sizes(specs: Sequence[TensorSpec], examples: Sequence[Sequence[Array]]) -> dict[str, int]:
-    """A legal size for every open dimension for which all the examples have the same one; not that one.
+    """A legal size for every dynamic dimension for which all the examples have the same one; not that one.
 
     An eighth smaller and one step more for each further dimension, so that dimensions which were equal or multiples of
     each other are not any more; larger where none from 2 on is smaller.
@@ -48,7 +48,7 @@ def _other_size(dim: Dim, size: int, place: int) -> int | None:
 
 
 def sizes_of_one(specs: Sequence[TensorSpec], examples: Sequence[Sequence[Array]]) -> list[str]:
-    """The open dimensions that may be 1 and are in no example."""
+    """The dynamic dimensions that may be 1 and are in no example."""
     pairs = [
         pair
         for arrays in examples
@@ -106,7 +106,7 @@ def size_choices(program: Program, example: Sequence[Array], wanted: Mapping[str
         return
     yield dict(wanted)
     specs = list(program.inputs.values())
-    sizes = open_sizes_of(specs, example)
+    sizes = dynamic_sizes_of(specs, example)
     known = {n: s for n, s in sizes.items() if n not in wanted}
     now = {n: s for n, s in sizes.items() if n in wanted}
 
@@ -117,10 +117,10 @@ def size_choices(program: Program, example: Sequence[Array], wanted: Mapping[str
         yield {name: size for name, size in near.items() if size != now.get(name, size)}
 
 
-def open_sizes_of(specs: Sequence[TensorSpec], arrays: Sequence[Array]) -> dict[str, int]:
-    """The sizes that open dimensions have in one example."""
+def dynamic_sizes_of(specs: Sequence[TensorSpec], arrays: Sequence[Array]) -> dict[str, int]:
+    """The sizes that dynamic dimensions have in one example."""
     pairs = (p for spec, x in zip(specs, arrays, strict=True) for p in zip(spec.shape, x.shape, strict=True))
     return {dim.name: size for dim, size in pairs if isinstance(dim, Dim)}
 
 
-__all__ = ["MOST_CHOICES", "inputs_of_sizes", "open_sizes_of", "other_sizes", "size_choices", "sizes_of_one"]
+__all__ = ["MOST_CHOICES", "dynamic_sizes_of", "inputs_of_sizes", "other_sizes", "size_choices", "sizes_of_one"]

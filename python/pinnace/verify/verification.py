@@ -29,7 +29,7 @@ from pinnace.types import Array
 from pinnace.verify import detections
 from pinnace.verify.dataflow import Dataflow
 from pinnace.verify.layer_differences import first_difference
-from pinnace.verify.other_sizes import inputs_of_sizes, open_sizes_of, other_sizes, size_choices, sizes_of_one
+from pinnace.verify.other_sizes import dynamic_sizes_of, inputs_of_sizes, other_sizes, size_choices, sizes_of_one
 from pinnace.verify.quantized_allowance import QuantizedAllowance
 from pinnace.verify.reference_runs import NUDGE, ReferenceRun
 from pinnace.verify.ties import is_tie, sides_of_pi, tied_value
@@ -63,7 +63,7 @@ def verify_program(
     tolerance: Mapping[str, float] | None = None,
 ) -> Program:
     """The program with its verification recorded: on the examples, on a second input beside the first of them, and
-    where sizes are open once at other sizes. `tolerance` has bounds by dtype in place of the stated ones.
+    where sizes are dynamic once at other sizes. `tolerance` has bounds by dtype in place of the stated ones.
 
     verified           how many inputs, against what, and by how much that differs from itself with its runtime's
                        optimisations on, where it does; "inconclusive: …" where equal outputs prove nothing: an output
@@ -72,7 +72,7 @@ def verify_program(
                        here, or no node did. Where no target can run here, "cpu" is tried beside them.
     verified.second    "yes", with the inputs that it could not change, or "no: …" for the second input; absent where
                        there are no inputs.
-    verified.sizes     "yes: …" or "no: …" for the other sizes; absent where none are open or the examples have several.
+    verified.sizes     "yes: …" or "no: …" for the other sizes; absent where none are dynamic or examples have several.
     verified.paths     branches and loops that never ran; absent where all did.
     verified.tolerance the bounds that were given in place of the stated ones; absent where none were.
 
@@ -440,7 +440,7 @@ class Verification:
 
     def _at_other_sizes(self, session: Session, target: str) -> str | None:
         """Holds the program against its source at sizes that no example has, one more run of both, and at sizes of 1,
-        which exporters take no open size for: what they record depends on that.
+        which exporters take no dynamic size for: what they record depends on that.
 
         What to record; None where there are no such sizes. VerificationError: outputs differ, or only the source runs.
         """
@@ -468,7 +468,7 @@ class Verification:
             return []
         held: list[tuple[Mapping[str, int], _Findings]] = []
         example, specs = self.examples[0], list(self.program.inputs.values())
-        for condition, sizes in itertools.islice(assumed(specs, open_sizes_of(specs, example)), MOST_ASSUMPTIONS):
+        for condition, sizes in itertools.islice(assumed(specs, dynamic_sizes_of(specs, example)), MOST_ASSUMPTIONS):
             inputs = inputs_of_sizes(self.program, example, sizes)
             reference = ReferenceRun(self.source, [inputs], self._nudge())
             session.reset_state()
@@ -508,7 +508,7 @@ class Verification:
                 if 1 not in sizes.values():
                     raise
                 raise _core.VerificationError(
-                    f"{error}; exporters take open sizes for 2 or more: where 1 is not needed, let them begin at 2 "
+                    f"{error}; exporters take dynamic sizes for 2 or more: where 1 is not needed, let them begin at 2 "
                     "(pn.Dim(name, 2, ...)), else convert for 1 alone"
                 ) from error
             return (sizes, findings), refused

@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "cpp/fault_harness.h"
 #include "cpp/gpu/gpu_calls.h"
 #include "cpp/gpu/gpu_session.h"
@@ -26,7 +26,7 @@ class GpuCalls : public ::testing::TestWithParam<Parameter> {
   const gpu::Driver* driver() const { return std::get<0>(GetParam()); }
   Fault fault() const { return std::get<1>(GetParam()); }
   Status create(bool fallback) {
-    return at_border([&] {
+    return exception_boundary([&] {
       auto made = net_.session(driver()->name, "fp32", fallback);
       if (made) session_.emplace(std::move(*made));
       return made.status();

@@ -114,7 +114,7 @@ class OnnxCorruption : public OnnxTest {
     const auto program = model->build();
     if (!program.ok()) return untyped(program.status(), {Code::kUnsupported, Code::kOutOfMemory});
     auto session = Session::create(*program, {.threads = 1});
-    // No size of an open dimension may fit the model.
+    // No size of a dynamic dimension may fit the model.
     const auto codes = {Code::kInvalidArgument, Code::kUnsupported, Code::kOutOfMemory};
     if (!session.ok()) return untyped(session.status(), codes);
     for (const int fill : {0, 1}) {

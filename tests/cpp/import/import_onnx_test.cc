@@ -136,7 +136,7 @@ TEST_F(OnnxTest, OpenDimensionsAreSymbols) {
   EXPECT_EQ(imported->graph.symbols, (std::vector<Symbol>{{"s1", 1, 8, 2}}));
   EXPECT_EQ(imported->graph.value(imported->graph.inputs[0]).type.shape, (Shape{Dim::of_symbol(0), 3, 5}));
   const auto unknown = import_model({.symbols = {{"batch", 1, 2}}});
-  EXPECT_NE(unknown.status().message().find("no open dimension 'batch', it has s1, x_dim2"), std::string::npos)
+  EXPECT_NE(unknown.status().message().find("no dynamic dimension 'batch', it has s1, x_dim2"), std::string::npos)
       << unknown.status().message();
 }
 

@@ -54,7 +54,7 @@ int run_if(const Compiled& compiled, uint8_t condition, const std::vector<float>
 }
 
 TEST(NnapiControlFlow, IfRunsTheBranchThatTheConditionNames) {
-  for (const std::vector<uint32_t>& dims : {std::vector<uint32_t>{2}, {0}, {}}) {  // known, open, of open rank
+  for (const std::vector<uint32_t>& dims : {std::vector<uint32_t>{2}, {0}, {}}) {  // known, dynamic, of dynamic rank
     const Branch add_ten(kAdd, dims, 10), times_three(kMul, dims, 3);
     IfModel model(add_ten, times_three);
     Compiled compiled(model);

@@ -292,7 +292,7 @@ class Calls {
   }
   void code(int result, const char* what) { expect_code(result, what); }
 
-  /// A model of a chain of elementwise operations; now and then of an open shape, or not finished.
+  /// A model of a chain of elementwise operations; now and then of a dynamic shape, or not finished.
   void make_model() {
     if (models_.size() >= 4) return;
     auto b = std::make_unique<Builder>();

@@ -13,7 +13,7 @@ using Dims = std::vector<uint32_t>;
 
 inline constexpr int32_t kFloat32 = 0, kBool = 6, kTensorQuant16 = 12;
 
-/// One operation: its first tensor is the model's input, the others are constants; scalars; outputs of open shape.
+/// One operation: its first tensor is the model's input, the others are constants; scalars; outputs of dynamic shape.
 struct Operation : Builder {
   std::vector<uint32_t> in, out;
   std::vector<std::byte> first;  ///< contents of the first tensor

@@ -21,7 +21,7 @@ using nnapi::OperandCode;
 using nnapi::OperationInfo;
 using Dims = std::vector<uint32_t>;
 
-constexpr uint32_t kAny = 0;  // a dimension that is open; no dimensions at all are an open rank
+constexpr uint32_t kAny = 0;  // a dynamic dimension; no dimensions at all are a dynamic rank
 
 const OperationInfo& info_of(const std::string& name) {
   for (const OperationInfo& op : nnapi::all_operations()) {
@@ -31,7 +31,7 @@ const OperationInfo& info_of(const std::string& name) {
   return nnapi::all_operations()[0];
 }
 
-/// A model with one operation in its plain form; operands beyond the lists have open ranks.
+/// A model with one operation in its plain form; operands beyond the lists have dynamic ranks.
 Model model_of(const std::string& name, const std::vector<Dims>& in, const std::vector<Dims>& out = {},
                const Form* form = nullptr) {
   static const auto forms = plain_forms();
@@ -100,7 +100,7 @@ TEST(NnapiShapes, OfMostOperationsEveryRankIsTaken) {
       EXPECT_EQ(accepts(name, in), taken) << name << " of rank " << rank;
       ++tried;
     }
-    EXPECT_TRUE(accepts(name, {})) << name << " of open ranks";
+    EXPECT_TRUE(accepts(name, {})) << name << " of dynamic ranks";
   }
   EXPECT_EQ(tried, 104 * 9);
 }
@@ -151,7 +151,7 @@ TEST(NnapiShapes, FullyConnectedLooksOnceAllRanksAreKnown) {
   EXPECT_FALSE(takes({2, 6}, {5, 6}, {1, 5})) << "a bias that is no list";
   EXPECT_FALSE(takes({2, 7}, {5, 6}, {5})) << "14 elements are no rows of 6";
   EXPECT_FALSE(takes({2, 6}, {5, 6}, {4})) << "4 biases for 5 units";
-  EXPECT_TRUE(takes({kAny, 7}, {5, 6}, {5})) << "the number of elements is open";
+  EXPECT_TRUE(takes({kAny, 7}, {5, 6}, {5})) << "the number of elements is dynamic";
   EXPECT_TRUE(takes({2, 7}, {5, kAny}, {5}));
   EXPECT_TRUE(takes({2, 6}, {kAny, 6}, {4}));
   EXPECT_TRUE(takes({2, 6}, {5, 6}, {kAny}));

@@ -176,7 +176,7 @@ TEST(NnapiTestBed, DumpsModelsWithTheValuesOfTheFirstComputation) {
   const std::string models = folder.path / "models";
   Child child({"PINNACE_NNAPI_DUMP=" + models});
   if (child.here()) {
-    Builder open;  // an input of open shape, which the computation gives
+    Builder open;  // an input of dynamic shape, which the computation gives
     const uint32_t x = open.operand(kTensorFloat32, {0}), y = open.operand(kTensorFloat32, {0});
     open.add(28, {x}, {y});
     open.finish({x}, {y});

@@ -118,7 +118,7 @@ TEST(Text, RefusesEachMistake) {
       {"= op() {b=graph \"n\" { symbol n 1..2 }}", "symbols belong to the outermost graph"},
       {"= op() {b=graph \"n\" { output \"y\" %x }} input %x : f32[]", "no value of that name is defined before"},
       {"state \"s\" %h : f32[1] next %n = {0}", "no value of that name is defined before"},
-      {"state \"s\" %h : f32[?] next %h = {0}", "has an open size"},
+      {"state \"s\" %h : f32[?] next %h = {0}", "has a dynamic size"},
       {"const %c : f32[3] = {1,2}", "expected ','"},
       {"const %c : f32[1] = {1,2}", "expected '}' after 1 elements"},
       {"const %c : f32[9223372036854775807,9223372036854775807] = {1}", "the text is shorter than that"},

@@ -87,7 +87,7 @@ TEST(MergeReshapes, ShapeIsNotKnown) {
 TEST(MergeReshapes, KeepsTheCheckOfAnOpenSize) {
   for (const char* text :
        {"%a = squeeze(%x, %first) %y = unsqueeze(%a, %first)", "%a = unsqueeze(%x, %last) %y = squeeze(%a, %first)"}) {
-    const auto changes = [&](const char* input) {  // seeded inputs must fit: the open size can be 1 only
+    const auto changes = [&](const char* input) {  // seeded inputs must fit: the dynamic size can be 1 only
       return apply_pass("merge_reshapes", str_cat("graph \"g\" { symbol k 1..1 input %x : ", input,
                                                   " const %first : i64[1] = {0} const %last : i64[1] = {-1} ", text,
                                                   " output \"y\" %y }"))

@@ -1,4 +1,4 @@
-// What lies above back ends, proved by a fake one: who runs what and why, borders and their bytes, workspace, strict
+// What lies above back ends, proved by a fake one: who runs what and why, boundaries and their bytes, workspace, strict
 // mode, payloads, and going on when a device is lost.
 #include <gtest/gtest.h>
 

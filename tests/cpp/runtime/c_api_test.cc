@@ -19,7 +19,7 @@
 namespace pinnace::testing {
 namespace {
 
-/// An open size, a quantised input, and a state that counts runs.
+/// A dynamic size, a quantised input, and a state that counts runs.
 constexpr const char* kCounter = R"(graph "counter" {
   symbol n 1..8
   input %x : f32[n,2]

@@ -14,7 +14,7 @@
 
 #include <pinnace/pinnace.h>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/log.h"
 #include "base/threads/thread_pool.h"
 #include "cpp/fault_harness.h"
@@ -289,7 +289,7 @@ TEST_P(Faults, ACopyOfANode) {
   fail_everywhere(
       {"copy of a node", [] {},
        [&] {
-         return at_border([&] {
+         return exception_boundary([&] {
            copy = node;
            return Status();
          });
@@ -309,7 +309,7 @@ TEST_P(Faults, Threads) {
     for (std::string& text : texts) text = std::string();
   };
   const auto run = [&]() -> Status {
-    return at_border([&]() -> Status {
+    return exception_boundary([&]() -> Status {
       pool->run(64, 4,
                 [&](int64_t i) { texts[static_cast<size_t>(i)] = std::string(100, static_cast<char>('a' + i % 26)); });
       return {};
@@ -561,7 +561,7 @@ TEST_P(Faults, CInterface) {
   pnc_status first = PNC_OK;
   bool first_silent = false;
   const auto first_calls = [&] {
-    first = at_border([&] { return calls.all(); }, PNC_OUT_OF_MEMORY);
+    first = exception_boundary([&] { return calls.all(); }, PNC_OUT_OF_MEMORY);
     first_silent = first != PNC_OK && !*pnc_error();
     pnc_cancel_scope_leave(std::exchange(calls.scope, nullptr));  // by the thread that entered it
   };

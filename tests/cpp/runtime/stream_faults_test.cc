@@ -9,7 +9,7 @@
 #include <pinnace/pinnace.h>
 #include <pinnace/session.h>
 
-#include "base/border.h"
+#include "base/exception_boundary.h"
 #include "base/status.h"
 #include "cpp/fault_harness.h"
 #include "cpp/text_program.h"
@@ -88,7 +88,7 @@ TEST_P(StreamFaults, CInterface) {
   pnc_status first = PNC_OK;
   fail_everywhere({"C interface, a stream", [] {},
                    [&] {
-                     first = at_border([&] { return calls.all(); }, PNC_OUT_OF_MEMORY);
+                     first = exception_boundary([&] { return calls.all(); }, PNC_OUT_OF_MEMORY);
                      return first == PNC_OK ? Status() : Status::no_memory();
                    },
                    [&](const Status& status) -> std::string {

@@ -1,6 +1,6 @@
 // Models that PyTorch's NNAPI converter serialised. An input is a word with the length of the serialised model in its
 // lower 24 bits, that model, and one buffer of weights; the upper 8 bits choose memory formats of inputs and outputs.
-// Inputs have the model's own shapes, with 2 for open sizes.
+// Inputs have the model's own shapes, with 2 for dynamic sizes.
 #include <cstring>
 
 #include "fuzz/fuzzing.h"

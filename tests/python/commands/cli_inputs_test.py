@@ -105,7 +105,7 @@ def test_layout_and_channels_follow_the_declared_shape(folder: Path) -> None:
 
 
 def test_an_image_is_each_element_of_a_batch(folder: Path, pinnace: Command) -> None:
-    """Of the input's batch, of the smallest that an open one may be, or of what --dim says."""
+    """Of the input's batch, of the smallest that a dynamic one may be, or of what --dim says."""
     one = read_image(str(folder / "cat.png"), spec((1, 3, 4, 6)))
     for batch, count in ((8, 8), (pn.Dim("n", 0, 9), 1), (pn.Dim("n", 3, 9, 2), 4), (None, 1)):
         got = read_image(str(folder / "cat.png"), spec((batch, 3, 4, 6)))
@@ -277,7 +277,7 @@ def test_torchscript_gets_its_inputs_in_order(folder: Path, pinnace: Command) ->
 # ---- sizes
 
 
-def test_sizes_of_open_dimensions(folder: Path, pinnace: Command) -> None:
+def test_sizes_of_dynamic_dimensions(folder: Path, pinnace: Command) -> None:
     program = folder / "open.pnc"
     model = onnx_model(folder / "open.onnx", {"x": ("float32", ["n", 3, "w"])})
     pn.load(model, symbols=[pn.Dim("n", 2, 8, 2)]).build(verify=False).save(program)
@@ -290,7 +290,7 @@ def test_sizes_of_open_dimensions(folder: Path, pinnace: Command) -> None:
     for arguments, said in (
         (["--dim", "n=3"], "dimension 'n' cannot be 3, it takes 2..8 by 2"),
         (["--dim", "n=10"], "cannot be 10"),
-        (["--dim", "h=4"], "there is no open dimension 'h'; the open ones are 'n', 'w'"),
+        (["--dim", "h=4"], "there is no dynamic dimension 'h'; the dynamic ones are 'n', 'w'"),
         (["--dim", "n=2..4"], "must be NAME=SIZE"),
         (["--dim", "n"], "must be NAME=SIZE"),
         (["--dim", "n=2", "--dim", "n=4"], "'n' is given twice"),

@@ -479,7 +479,7 @@ def test_pinnace_run(files: Files) -> None:
         ([files.program, "--output", f"{name}={files / 'nowhere/y.bin'}"], "cannot be written"),
         ([files / "n.pnc", "--size", "n=5"], "1..4"),
         ([files / "n.pnc", "--size", "n=two"], "NAME=NUMBER"),
-        ([files / "n.pnc", "--size", "m=2"], "no open dimension 'm'"),
+        ([files / "n.pnc", "--size", "m=2"], "no dynamic dimension 'm'"),
         ([files / "any.pnc", "--size", "n=9000000000000000000"], "beyond any memory"),
     ]
     for arguments, part in wrong:

@@ -217,7 +217,7 @@ def test_ragged_lists_are_invalid_arguments_everywhere(program: pn.Program, tmp_
         pn.load(traced, [["text"]])
 
 
-def test_open_sizes_keep_to_their_bound() -> None:
+def test_dynamic_sizes_keep_to_their_bound() -> None:
     bounded = pn.Session(program_of('graph "g" { input %x : f32[?<=4] %y : f32[?] = relu(%x) output "y" %y }'))
     for size in (0, 4):
         np.testing.assert_array_equal(bounded.run({"x": np.ones(size, np.float32)})["y"], np.ones(size))

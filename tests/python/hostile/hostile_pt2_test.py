@@ -41,7 +41,7 @@ X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 
 
 class Net(nn.Module):
-    """A weight, a buffer, a constant, an open size, an argument that is a string, a branch, a result by name."""
+    """A weight, a buffer, a constant, a dynamic size, an argument that is a string, a branch, a result by name."""
 
     scale: Tensor
 

@@ -79,8 +79,8 @@ def check_model(random: RandomModel) -> None:
         except pn.ConversionError as error:
             # A value has one rank with us. That of a Squeeze without axes has as many as its input's sizes say; one in
             # a nested graph is reported for the If around it as well.
-            open_sizes = bool(random.symbols) or sized_by_values(random.model.graph)
-            if open_sizes and all("without axes its rank depends on sizes" in p.rule for p in error.nodes):
+            dynamic_sizes = bool(random.symbols) or sized_by_values(random.model.graph)
+            if dynamic_sizes and all("without axes its rank depends on sizes" in p.rule for p in error.nodes):
                 return
             raise
         check(run(plain.build(verify=False), random), random, "as imported")

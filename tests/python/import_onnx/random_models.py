@@ -1,4 +1,4 @@
-"""Whole random models: inputs with open and fixed sizes, 2 to 12 operators, If and Loop with graphs of their own."""
+"""Whole random models: inputs with dynamic and fixed sizes, 2 to 12 operators, If and Loop with graphs of their own."""
 
 from __future__ import annotations
 
@@ -112,7 +112,7 @@ class RandomModel:
     inputs: dict[str, np.ndarray]
     expected: dict[str, np.ndarray]
     exact: frozenset[str]  # outputs that must be equal
-    symbols: dict[str, int]  # dimensions left open, with their size here
+    symbols: dict[str, int]  # dynamic dimensions, with their size here
     scale: float  # the largest magnitude that a float has on the way
 
     def __repr__(self) -> str:

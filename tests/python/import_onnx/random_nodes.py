@@ -142,7 +142,7 @@ def reshape(g: Graph) -> None:
 
 
 def reshape_by_shape(g: Graph) -> None:
-    """The way exporters keep a dimension open: its size is taken from another tensor's shape."""
+    """The way exporters keep a dimension dynamic: its size is taken from another tensor's shape."""
     x = g.value(lambda v: v.rank > 1 and v.array.size > 0)
     shape = g.emit("Shape", [x])[0]
     first = g.emit("Gather", [shape, g.ints(0)])[0]

@@ -52,7 +52,7 @@ RECURRENT: dict[str, Callable[[], nn.Module]] = {
 
 
 @pytest.mark.parametrize("name", RECURRENT)
-def test_recurrent_layers_of_open_length_stay_whole(name: str) -> None:
+def test_recurrent_layers_of_dynamic_length_stay_whole(name: str) -> None:
     module = RECURRENT[name]().eval()
     x = torch.randn(2, 7, 4)
     program = pn.load(module, x, {0: "batch", 1: "steps"}).build()
@@ -218,7 +218,7 @@ def test_an_example_that_does_not_fit_is_told_apart_from_what_cannot_be_exported
 
 
 def test_an_example_of_size_one_is_told_apart_from_what_stands_for_it() -> None:
-    """torch.export takes a size of 1 for fixed: where it is open, the example is repeated."""
+    """torch.export takes a size of 1 for fixed: where it is dynamic, the example is repeated."""
 
     class Pair(nn.Module):
         def forward(self, x: Tensor, y: Tensor) -> Tensor:
@@ -249,7 +249,7 @@ def test_ranges_that_torch_cannot_state() -> None:
 
 
 @pytest.mark.parametrize("ceil", [False, True])
-def test_max_pools_of_open_length(ceil: bool) -> None:
+def test_max_pools_of_dynamic_length(ceil: bool) -> None:
     before = torch.max_pool1d
     for pool in (nn.MaxPool1d(2), nn.MaxPool1d(3, 2, 1, 2, ceil_mode=ceil)):
         program = pn.load(pool, torch.rand(2, 4, 20), {0: "n", 2: "t"}).build()
@@ -328,7 +328,7 @@ class _Inverse(nn.Module):
 
 @pytest.mark.parametrize("more", [0, -20, 9, 200])
 @pytest.mark.parametrize("options", [{}, {"normalized": True}, {"onesided": False}], ids=str)
-def test_istft_of_open_length(more: int, options: dict[str, Any]) -> None:
+def test_istft_of_dynamic_length(more: int, options: dict[str, Any]) -> None:
     """Lengths that are multiples of the step, and others, whose last elements few frames cover, or none."""
     module = _Inverse(more, **options)
     program = pn.load(module, (torch.randn(2, 480),), [{1: pn.Dim("t", 64, 4000)}]).build(targets=["cpu"])
@@ -359,8 +359,8 @@ def test_istft_of_a_length_beside_open_frames(length: int) -> None:
 
 
 @pytest.mark.parametrize(("size", "step"), [(8, 4), (20, 8), (3, 1), (4, 6), (1, 1)])
-def test_windows_of_open_length(size: int, step: int) -> None:
-    """Tensor.unfold, nn.functional.unfold and fold over a dimension of open size."""
+def test_windows_of_dynamic_length(size: int, step: int) -> None:
+    """Tensor.unfold, nn.functional.unfold and fold over a dimension of dynamic size."""
 
     class Windows(nn.Module):
         def forward(self, x: torch.Tensor) -> Any:  # [2, 3, T]

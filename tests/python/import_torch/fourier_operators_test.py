@@ -142,13 +142,13 @@ OPERATORS: dict[str, tuple[Callable[[], nn.Module], tuple[int, ...], dict[int, A
 def test_fourier_operators(name: str, tmp_path: Path) -> None:
     """Both dialects of torch's, and pn.load with its checks, also of another batch."""
     torch.manual_seed(0)
-    make, sizes, open_sizes = OPERATORS[name]
+    make, sizes, dynamic_sizes = OPERATORS[name]
     module = make().eval()
     x = torch.randn(sizes)
     check(module, (x,), tmp_path / "m.pt2")
     session = pn.Session(pn.load(module, x).build(), target="cpu")
     hold(module, session, torch.randn(sizes))
-    session = pn.Session(pn.load(module, torch.randn(3, *sizes[1:]), open_sizes).build(), target="cpu")
+    session = pn.Session(pn.load(module, torch.randn(3, *sizes[1:]), dynamic_sizes).build(), target="cpu")
     hold(module, session, torch.randn(4, *sizes[1:]))
 
 

@@ -118,7 +118,7 @@ class Architecture:
     inputs: Callable[[int, int, int], Inputs] = text  # of a batch, a length and a seed
 
 
-def open_dims(inputs: Inputs) -> dict[str, dict[int, str | pn.Dim]]:
+def dynamic_dims(inputs: Inputs) -> dict[str, dict[int, str | pn.Dim]]:
     """dynamic_shapes for them."""
     return {name: dict(enumerate(DIMS[name])) for name in inputs}
 

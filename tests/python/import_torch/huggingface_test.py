@@ -88,7 +88,7 @@ def check(name: str, sizes: str) -> str:
     """What is refused of an architecture; empty where it holds. Vulkan takes every node of all of them."""
     module, inputs = models.make(name)
     try:
-        model = pn.load(module, inputs, models.open_dims(inputs) if sizes == "open" else None)
+        model = pn.load(module, inputs, models.dynamic_dims(inputs) if sizes == "open" else None)
     except pn.ConversionError as error:
         return reason(error)
     assert not model.check(targets=["vulkan"]).refused()

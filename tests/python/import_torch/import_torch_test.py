@@ -306,7 +306,7 @@ def test_other_files_are_refused(kind: str, tmp_path: Path) -> None:
     assert str(path) in str(caught.value)
 
 
-def test_open_dimensions_have_names_ranges_and_can_be_fixed(tmp_path: Path) -> None:
+def test_dynamic_dimensions_have_names_ranges_and_can_be_fixed(tmp_path: Path) -> None:
     class Two(nn.Module):
         def forward(self, a: Tensor, b: Tensor) -> Tensor:
             return a.sum(1) + b.reshape(2, -1).sum(0)

@@ -76,7 +76,7 @@ def test_sorted_with_time_first_and_states_that_are_given() -> None:
 
 
 @pytest.mark.parametrize("name", ["lstm, both directions", "gru"])
-def test_an_open_batch(name: str) -> None:
+def test_a_dynamic_batch(name: str) -> None:
     torch.manual_seed(0)
     module = Packed(LAYERS[name], batch_first=True, is_sorted=False).eval()
     example = (torch.randn(3, 7, 4), torch.tensor([4, 7, 1]))

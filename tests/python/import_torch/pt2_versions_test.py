@@ -39,8 +39,8 @@ def test_a_file_of_a_version_gives_what_that_version_gives(path: Path) -> None:
             y, calls = session.run({"x": said["x"], "ids": said["ids"]}).values()
             assert_agree(y, said["y"])
             assert calls == call * said["calls"]
-        open_batch = {"x": np.repeat(said["x"], 3, 0), "ids": np.repeat(said["ids"], 3, 0)}
-        assert next(iter(session.run(open_batch).values())).shape == (6, 10)
+        dynamic_batch = {"x": np.repeat(said["x"], 3, 0), "ids": np.repeat(said["ids"], 3, 0)}
+        assert next(iter(session.run(dynamic_batch).values())).shape == (6, 10)
     # An embedding and the product that is tied to it are one constant.
     assert sum(constant["bytes"] == 160 for constant in _core_constants(program)) == 1
 

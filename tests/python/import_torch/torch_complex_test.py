@@ -192,8 +192,8 @@ def test_agrees_with_eager(name: str, tmp_path: Path) -> None:
 def test_any_length_of_a_spectrogram() -> None:
     torch.manual_seed(0)
     module = Of(lambda x: torch.stft(x, 16, 4, window=torch.hann_window(16), return_complex=True).abs())
-    open_length = (({0: torch.export.Dim.AUTO},),)  # a named one fails at a guard of torch's own
-    program = torch.export.export(module, (torch.randn(100),), dynamic_shapes=open_length)
+    dynamic_length = (({0: torch.export.Dim.AUTO},),)  # a named one fails at a guard of torch's own
+    program = torch.export.export(module, (torch.randn(100),), dynamic_shapes=dynamic_length)
     session = pn.Session(pn.load(program).build(), target="cpu")
     for size in (32, 100, 1001):
         x = torch.randn(size)

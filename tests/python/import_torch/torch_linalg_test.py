@@ -433,7 +433,7 @@ def test_modules(module: nn.Module, inputs: list[Tensor]) -> None:
     np.testing.assert_array_equal(one, two)
 
 
-def test_open_sizes() -> None:
+def test_dynamic_sizes() -> None:
     rows = torch.export.Dim("rows", min=4, max=64)
     _, program = converted(Whitening(), random(20, 6), dynamic_shapes=({0: rows},))
     assert program.metadata["verified.sizes"].startswith("yes")

@@ -1,4 +1,4 @@
-"""Nearest interpolation of PyTorch models: torch's pixels and sizes, at every size and factor, fixed and open."""
+"""Nearest interpolation of PyTorch models: torch's pixels and sizes, at every size and factor, fixed and dynamic."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class FromOther(nn.Module):
 
 
 def least_size(factor: float) -> int:
-    """torch.export wants two elements on both sides of an open dimension."""
+    """torch.export wants two elements on both sides of a dynamic dimension."""
     return next(size for size in range(2, 100) if int(size * factor) >= 2)
 
 
@@ -120,8 +120,8 @@ def test_open_width_by_the_size_of_another(mode: str) -> None:
 def test_open_image_by_the_size_of_another() -> None:
     """A feature pyramid, exported at 7 x 7 and 14 x 14."""
     module = FromOther("nearest")
-    open_sizes = ({2: pn.Dim("h", 2, 99), 3: pn.Dim("w", 2, 99)}, {2: pn.Dim("i", 2, 99), 3: pn.Dim("v", 2, 99)})
-    session = session_of(module, (numbered(1, 3, 7, 7), numbered(1, 1, 14, 14)), open_sizes)
+    dynamic_sizes = ({2: pn.Dim("h", 2, 99), 3: pn.Dim("w", 2, 99)}, {2: pn.Dim("i", 2, 99), 3: pn.Dim("v", 2, 99)})
+    session = session_of(module, (numbered(1, 3, 7, 7), numbered(1, 1, 14, 14)), dynamic_sizes)
     for (h, w), (i, v) in (((14, 24), (32, 74)), ((7, 9), (14, 18)), ((14, 14), (8, 23)), ((6, 4), (74, 41))):
         assert not differing(session, module, (numbered(1, 3, h, w), numbered(1, 1, i, v)))
 

@@ -300,7 +300,7 @@ def test_rows_are_dequantised_as_they_are_read(bits: torch.dtype, tmp_path: Path
     assert "f32[300,64]" not in made.text
 
 
-def test_open_sizes_stay_open() -> None:
+def test_dynamic_sizes_stay_open() -> None:
     """What is converted for any size without quantisation is so with dynamic quantisation too."""
     source, (x,), _ = dynamic("fbgemm")
     program = pn.load(source, (x,), dynamic_shapes={0: "batch"}).build()

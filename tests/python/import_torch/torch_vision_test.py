@@ -225,7 +225,7 @@ def test_nms(threshold: float, moved: bool) -> None:
     assert got.tolist() == greedy(*inputs[:2], threshold)
 
 
-# ------------------------------------------------------------------------------------------- live modules, open sizes
+# ---------------------------------------------------------------------------------------- live modules, dynamic sizes
 
 
 def _pooled_places(pooled: Tensor) -> tuple[Tensor, Tensor]:

@@ -194,7 +194,7 @@ class OverlappingBuffers(nn.Module):
         (CarriedTwice, "writes into a tensor that it carries or reads under another name"),
         (WrittenInBranch, "a tensor .* second name, .* read under the other"),
         (LengthOfText, "aten::len of a text .* depend on data"),
-        (LengthOfSizeText, "aten::len of a text .* open size"),
+        (LengthOfSizeText, "aten::len of a text .* dynamic size"),
         (OrderOfKeys, r"a dict with \['a', 'b'\] on one side, a dict with \['b', 'a'\]"),
         (Removed, r"remove\(\) of a list .* depend on data .*torchscript_data_test\.py:\d+"),
         (Place, r"index\(\) of a list .* depend on data .*torchscript_data_test\.py:\d+"),

@@ -1,5 +1,5 @@
 """TorchScript, row by row of its language reference: each module is converted with verification, and its program gives
-what the module gives for other values, and at other sizes where these are open."""
+what the module gives for other values, and at other sizes where these are dynamic."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def seeded(*shape: int, seed: int = 0) -> Tensor:
 
 x24 = (seeded(2, 4),)
 n24: dict[int, Any] = {0: pn.Dim("n", 1, 64)}
-# name: module, arguments, open dimensions
+# name: module, arguments, dynamic dimensions
 ROWS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], Any]] = {
     "types: int, float, bool and their operators": (scripts.Scalars, x24, n24),
     "types: list of tensors and its methods": (scripts.Lists, x24, n24),
@@ -64,7 +64,7 @@ ROWS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], Any]] = {
     "statements: for, break and continue": (scripts.ForBreak, x24, n24),
     "statements: for as often as data say": (scripts.ForData, (seeded(2, 4), torch.tensor(5)), None),
     "statements: nested for and if": (scripts.Nested, (seeded(3, 4),), None),
-    "statements: for over an open size": (scripts.Recurrence, (seeded(3, 4),), n24),
+    "statements: for over a dynamic size": (scripts.Recurrence, (seeded(3, 4),), n24),
     "statements: for over rows, append": (scripts.Stacked, (seeded(3, 4),), None),
     "statements: loop in branch in loop": (scripts.Loops, x24, None),
     "statements: range, zip, enumerate, comprehensions": (scripts.Ranges, x24, n24),
@@ -91,7 +91,7 @@ ROWS: dict[str, tuple[Callable[[], Any], tuple[Any, ...], Any]] = {
     "types: Final and annotate": (scripts.Annotated, x24, n24),
     "statements: del and nested unpacking": (scripts.Deleted, x24, n24),
     "statements: with torch.no_grad, print": (scripts.NoGrad, x24, n24),
-    "statements: while over an open size": (scripts.SizeLoop, x24, n24),
+    "statements: while over a dynamic size": (scripts.SizeLoop, x24, n24),
     "expressions: operators of tensors, chained comparisons": (scripts.Operators, x24, n24),
     "expressions: numbers of data through calls and lists": (scripts.Passed, x24, n24),
     "builtins: tolist": (scripts.ToList, (seeded(2, 4),), None),

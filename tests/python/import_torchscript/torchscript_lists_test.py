@@ -1,5 +1,5 @@
 # ruff: noqa: UP006
-"""TorchScript whose lists grow in loops over an open size: rows of a tensor, or a refusal that says why not."""
+"""TorchScript whose lists grow in loops over a dynamic size: rows of a tensor, or a refusal that says why not."""
 
 from collections.abc import Callable
 
@@ -184,7 +184,7 @@ MODULES = [
 
 
 @pytest.mark.parametrize("make", rotating_slice(MODULES, 1 / 3))
-def test_lists_that_grow_over_an_open_size(make: Callable[[], nn.Module]) -> None:
+def test_lists_that_grow_over_a_dynamic_size(make: Callable[[], nn.Module]) -> None:
     torch.manual_seed(0)
     script = jit.script(make().eval())
     session = pn.Session(pn.load(script, (seeded(3, 2, 4),), {0: pn.Dim("time", 1, 64)}).build(), target="cpu")
@@ -271,7 +271,7 @@ class Sliced(nn.Module):
         (UntilData, "a list of 0 on one side, a list of 1 on the other"),
         (Sometimes, "a list of 2 on one side, a list of 1 on the other"),
         (Returned, r"return torch\.stack\(\) of the list"),
-        (ReadWithin, "reads a list to which a loop over an open size adds"),
+        (ReadWithin, "reads a list to which a loop over a dynamic size adds"),
         (WrittenLater, "writes into a tensor that it has put into a list"),
         (WrittenAfterwards, "changed under one name"),
         (Sliced, r"aten::slice .*torchscript_lists_test\.py:\d+"),

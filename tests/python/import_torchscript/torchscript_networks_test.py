@@ -1,4 +1,4 @@
-"""Networks as TorchScript: traced ones with an open batch, scripted ones with layers of dynamic quantisation, and the
+"""Networks as TorchScript: traced ones with a dynamic batch, scripted ones with layers of dynamic quantisation, and the
 layers that compare() sees in them."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A trained sentence encoder, with batch and length open: embeddings as PyTorch gives them, and the same neighbours."""
+"""A trained sentence encoder, of dynamic batch and length: PyTorch's embeddings, and the same neighbours."""
 
 from __future__ import annotations
 

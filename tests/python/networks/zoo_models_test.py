@@ -111,9 +111,9 @@ def check_outputs(name: str, session: pn.Session, module: nn.Module, inputs: zoo
         assert found.ok, f"{output}: {found.why}"
 
 
-# PyTorch exports each of these models with an open batch, to either format: none is excused.
+# PyTorch exports each of these models with a dynamic batch, to either format: none is excused.
 @pytest.mark.parametrize(("name", "source"), rotating_slice(CASES, 0.085, "zoo models"))
-@pytest.mark.parametrize("dynamic", [False, True], ids=["fixed", "open batch"])
+@pytest.mark.parametrize("dynamic", [False, True], ids=["fixed", "dynamic batch"])
 def test_model(name: str, source: str, dynamic: bool, folder: Path) -> None:
     module, inputs = network(name)
     # Export takes an example of one image for a constant.

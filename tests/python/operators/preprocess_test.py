@@ -34,7 +34,7 @@ def identity(*shape: int | str, dtype: str = "f32") -> pn.Model:
 
 
 def planes_of(how: pn.Preprocessing, model: pn.Model, rng: np.random.Generator, **sizes: int) -> dict[str, np.ndarray]:
-    """Random bytes for each input, open dimensions by name."""
+    """Random bytes for each input, dynamic dimensions by name."""
     shapes = {
         name: [sizes[d.name] if isinstance(d, pn.Dim) else int(d or 0) for d in spec.shape]
         for name, spec in model.inputs.items()
@@ -93,11 +93,11 @@ FRAMES: dict[str, tuple[dict[str, Any], dict[str, int]]] = {
         },
         {"image.u.bytes": 4 * 16 + 13, "image.v.bytes": 4 * 17 + 13},
     ),
-    "nv21 of open sizes": (
+    "nv21 of dynamic sizes": (
         {"input": "nv21", "size": (20, 24)},
         {"image.height": 33, "image.width": 47, "image.uv.height": 17, "image.uv.width": 48},
     ),
-    "rgb of open sizes": ({"input": "rgb", "size": (20, 24)}, {"image.height": 33, "image.width": 47}),
+    "rgb of dynamic sizes": ({"input": "rgb", "size": (20, 24)}, {"image.height": 33, "image.width": 47}),
     "bgra, a pixel's bytes together": ({"input": "bgra", "picture": (17, 9)}, {}),
     "rgb by planes": ({"input": "rgb", "picture": (17, 9), "input_layout": "nchw"}, {}),
     "rgb with gaps": ({"input": "rgb", "picture": (17, 9), "row_stride": 29}, {}),
@@ -145,7 +145,7 @@ def test_bits_of_frames(frame: str, rng: np.random.Generator) -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_bits_of_steps(step: str, rng: np.random.Generator) -> None:
-    frame = "nv21 with gaps" if STEPS[step].get("crop") != "aspect" else "nv21 of open sizes"
+    frame = "nv21 with gaps" if STEPS[step].get("crop") != "aspect" else "nv21 of dynamic sizes"
     how, sizes = case(frame, step)
     model = model_for(how, sizes)
     held(how, model, planes_of(how, model.preprocessed(how), rng, **sizes), *here("cpu:avx2", "cpu", "softmetal"))
@@ -326,7 +326,7 @@ def test_load_build_save_run(tmp_path: Path, rng: np.random.Generator) -> None:
     np.testing.assert_allclose(got, want.numpy(), atol=1e-5)
 
 
-def test_open_batches_and_own_names(rng: np.random.Generator) -> None:
+def test_dynamic_batches_and_own_names(rng: np.random.Generator) -> None:
     model = pn.load(Small().eval(), (torch.zeros(2, 3, 24, 24),), {0: pn.Dim("batch", 1, 8)})
     whole = model.preprocessed(pn.preprocess(24, MEAN, STD, picture=(30, 30), name="photo"))
     assert [str(d) for d in whole.inputs["photo"].shape] == ["batch", "30", "30", "3"]
@@ -362,7 +362,7 @@ def test_several_inputs_by_name(rng: np.random.Generator) -> None:
         pn.load(Two(), args, preprocess={"left": how["right"]})
 
 
-def test_open_sizes_build_and_say_what_does_not_fit(rng: np.random.Generator) -> None:
+def test_dynamic_sizes_build_and_say_what_does_not_fit(rng: np.random.Generator) -> None:
     net = nn.Conv2d(3, 2, 3, padding=1)
     dims = {2: pn.Dim("height", 8, 99), 3: pn.Dim("width", 8, 99)}
     model = pn.load(net, (torch.zeros(1, 3, 20, 22),), dims, preprocess=pn.preprocess(input="nv21"))
@@ -532,8 +532,8 @@ MISFITS: list[tuple[tuple[Any, ...], dict[str, Any], str]] = [
     ((1, 3, 8, 8), {"picture": (10, 8)}, "makes 10 of dimension 2"),
     ((1, 3, 8, 8), {"crop": (9, 9), "picture": (8, 20)}, "larger than the picture: height is 8, must be at least 9"),
     ((1, 3, 8, 8), {"crop": (4, 0, 5, 5), "size": 8, "picture": (8, 8)}, "height is 8, must be at least 9"),
-    ((1, 3, "h", "w"), {"crop": 0.5}, "the model's sizes would follow from the picture's, which are open"),
-    ((1, 3, "h", "w"), {"size": 20}, "the model's sizes would follow from the picture's, which are open"),
+    ((1, 3, "h", "w"), {"crop": 0.5}, "the model's sizes would follow from the picture's, which are dynamic"),
+    ((1, 3, "h", "w"), {"size": 20}, "the model's sizes would follow from the picture's, which are dynamic"),
 ]
 
 

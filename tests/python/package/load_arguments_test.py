@@ -151,7 +151,7 @@ def test_examples_of_a_wrong_kind_are_named(name: str) -> None:
     assert len(str(caught.value).splitlines()) <= 2
 
 
-# ------------------------------------------------------------------------------------------------------ open dimensions
+# --------------------------------------------------------------------------------------------------- dynamic dimensions
 
 
 def sizes(model: pn.Model) -> list[str]:

@@ -127,7 +127,7 @@ def test_dimensions_keep_their_names(module: nn.Module, x: torch.Tensor) -> None
     assert str(pn.load(module, (x,), {"x": {0: theirs}}).inputs["x"]) == "x: float32[images,3,8,8]"
 
 
-def test_an_example_of_size_one_leaves_an_open_dimension_open(module: nn.Module, x: torch.Tensor) -> None:
+def test_an_example_of_size_one_leaves_a_dynamic_dimension_open(module: nn.Module, x: torch.Tensor) -> None:
     model = pn.load(module, (x[:1],), {"x": {0: pn.Dim("batch", 1, 8)}})
     session = pn.Session(model.build())
     for size in (1, 5):

@@ -620,7 +620,7 @@ def test_sizes_of_an_exported_example(tmp_path: Path) -> None:
 
 
 def unfitting(folder: Path, inputs: int) -> str:
-    """Two open dimensions an input, all of which stand side by side: once as they are, once with one made longer.
+    """Two dynamic dimensions an input, all of which stand side by side: once as they are, once with one made longer.
 
     The choices that a search has grow with the square of the inputs: with 200 they are over a million.
     """

@@ -296,7 +296,7 @@ def test_examples_are_cut_or_repeated() -> None:
     assert resized(np.zeros((0, 2), np.float32), spec(dim, 2), {"n": 3}).shape == (3, 2)
 
 
-def test_open_sizes_are_verified_at_others() -> None:
+def test_dynamic_sizes_are_verified_at_others() -> None:
     model = pn.load(Function(lambda x: x * 2), (torch.randn(4, 6),), {"x": {0: pn.Dim("rows", 1, 8)}})
     assert model.build().metadata["verified.sizes"].startswith("yes: also at rows = 3, ")
     fixed = pn.load(Function(lambda x: x * 2), (torch.randn(4, 6),)).build()
@@ -309,7 +309,7 @@ def test_open_sizes_are_verified_at_others() -> None:
 
 
 def test_what_differs_at_a_size_of_one_is_found() -> None:
-    """torch.export takes an open size for 2 or more, and squeeze() for the others alone."""
+    """torch.export takes a dynamic size for 2 or more, and squeeze() for the others alone."""
     net, x = Function(lambda x: (x * 2).squeeze()), torch.randn(4, 1, 6)
     model = pn.load(net, (x,), {"x": {0: pn.Dim("rows", 1, 8)}})
     with pytest.raises(pn.VerificationError, match=r"at rows = 1: .*\[1, 6\], must be float32\[6\].*Dim\(name, 2"):

@@ -65,7 +65,7 @@ struct Resampled {
   }
 };
 
-/// torch's size of an axis by its factor; emitted where the axis is open.
+/// torch's size of an axis by its factor; emitted where the axis is dynamic.
 Scalar multiplied(Call& c, ValueId x, const Resampled& a) {
   if (a.in.known()) {
     const double size = static_cast<double>(a.in.size) * a.factor;

@@ -45,7 +45,7 @@ void map_im2col(Call& c) {
     const Dim size = c.dim(x, at);
     const int64_t reach = dilation[i] * (kernel[i] - 1) + 1;
     if (!size.known() && dilation[i] == 1) {
-      x = c.swap(windows_of_open_axis(c, x, at, kernel[i], stride[i]), at, at + 1);
+      x = c.swap(windows_of_dynamic_axis(c, x, at, kernel[i], stride[i]), at, at + 1);
       if (!c.ok()) return;
       places = c.multiply_sizes(places, c.size_of(x, at + 1));
       continue;

@@ -131,7 +131,7 @@ void map_unfold(Call& c) {
   }
   if (!length.known()) {
     c.shares(Sharing::kView);
-    return c.output(with_last(c, windows_of_open_axis(c, x, axis, size, step), axis));
+    return c.output(with_last(c, windows_of_dynamic_axis(c, x, axis, size, step), axis));
   }
   const int64_t windows = (length.size - size) / step + 1;
   if (windows > (1 << 22) / std::max<int64_t>(size, 1))
@@ -319,12 +319,12 @@ std::vector<int64_t> split_sizes(Call& c, ValueId x, int64_t axis) {
   return parts;
 }
 
-ValueId windows_of_open_axis(Call& c, ValueId x, int64_t axis, int64_t size, int64_t step) {
+ValueId windows_of_dynamic_axis(Call& c, ValueId x, int64_t axis, int64_t size, int64_t step) {
   // A window is so many pieces of `step` elements, of the last of which it may have a part alone.
   constexpr int64_t kMostPieces = 256;
   const int64_t pieces = (size + step - 1) / step;
   if (size < 1 || pieces > kMostPieces) {
-    c.fail("windows of an open dimension of this size", str_cat(size, " in steps of ", step));
+    c.fail("windows of a dynamic dimension of this size", str_cat(size, " in steps of ", step));
     return kNoValue;
   }
   const Scalar later = c.add_sizes(c.size_of(x, axis), Scalar::of_int(step - size));

@@ -31,7 +31,7 @@ std::optional<Blocks> blocks_of(Call& c, ValueId x) {
   for (size_t i = 0; i < given.size(); ++i) {
     const Dim size = c.dim(x, static_cast<int64_t>(i));
     single[i] = given[i].known && given[i].integer == 1;
-    // A block of an open size is that of the dimension itself.
+    // A block of a dynamic size is that of the dimension itself.
     one[i] = !given[i].known || (size.known() && given[i].integer == size.size);
   }
   Blocks blocks;

@@ -34,7 +34,7 @@ for model in (pn.load("net.onnx"), pn.load("net.pt2"), pn.load("net.pt", x)):
     out = pn.Session(model.build()).run({"frames": x})
     print(list(out))
     assert np.allclose(list(out.values())[0], expected, atol=1e-4)
-three = torch.randn(3, 12, 6)  # the batch of the ONNX file is open
+three = torch.randn(3, 12, 6)  # the batch of the ONNX file is dynamic
 out = pn.Session(pn.load("net.onnx").build()).run({"frames": three})
 assert np.allclose(out["y"], net(three).detach().numpy(), atol=1e-4)
 try:

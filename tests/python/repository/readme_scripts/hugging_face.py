@@ -1,4 +1,4 @@
-"""A small Hugging Face model with random weights, open batch and length; outputs named by the returned fields."""
+"""A small Hugging Face model with random weights, dynamic batch and length; outputs named by the returned fields."""
 
 import numpy as np
 import pinnace as pn
@@ -18,8 +18,10 @@ net = BertModel(config).eval()
 ids = torch.randint(0, 200, (2, 9))
 mask = torch.ones_like(ids)
 mask[1, 6:] = 0
-open_dims = {0: pn.Dim("batch", 1, 8), 1: pn.Dim("length", 2, 64)}
-model = pn.load(net, {"input_ids": ids, "attention_mask": mask}, {"input_ids": open_dims, "attention_mask": open_dims})
+dynamic_dims = {0: pn.Dim("batch", 1, 8), 1: pn.Dim("length", 2, 64)}
+model = pn.load(
+    net, {"input_ids": ids, "attention_mask": mask}, {"input_ids": dynamic_dims, "attention_mask": dynamic_dims}
+)
 program = model.build()
 program.save("bert.pnc")
 session = pn.Session("bert.pnc", threads=1)

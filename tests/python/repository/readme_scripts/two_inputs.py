@@ -1,4 +1,4 @@
-"""Two named inputs of open length (a masked mean of embeddings), run at several sizes, wrong sizes refused."""
+"""Two named inputs of dynamic length (a masked mean of embeddings), run at several sizes, wrong sizes refused."""
 
 import numpy as np
 import pinnace as pn

@@ -1,4 +1,4 @@
-"""Pools whose length torch.export would fix: within pools_of_open_length() torch.max_pool1d of an open length is
+"""Pools whose length torch.export would fix: within pools_of_dynamic_length() torch.max_pool1d of a dynamic length is
 max_pool2d of an image of one row, which asks of no number.
 
 Imports torch only when asked to.
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def pools_of_open_length() -> Iterator[None]:
+def pools_of_dynamic_length() -> Iterator[None]:
     """For a block that exports: torch.max_pool1d, which is the process's, is replaced. To be entered within
     isolated_inference(), of which one block runs at a time."""
     import torch
@@ -59,4 +59,4 @@ def _one(value: int | Sequence[int]) -> int:
     return value if isinstance(value, int) else int(value[0])
 
 
-__all__ = ["pools_of_open_length"]
+__all__ = ["pools_of_dynamic_length"]

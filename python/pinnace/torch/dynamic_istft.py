@@ -1,5 +1,5 @@
-"""torch.istft(length=...) of an open length: torch takes a number there, by which torch.export fixes the length for
-good. Within istft_of_open_length() it is the same formula by operators that take lengths as they come.
+"""torch.istft(length=...) of a dynamic length: torch takes a number there, by which torch.export fixes the length for
+good. Within istft_of_dynamic_length() it is the same formula by operators that take lengths as they come.
 
 Imports torch only when asked to.
 """
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @contextlib.contextmanager
-def istft_of_open_length() -> Iterator[None]:
+def istft_of_dynamic_length() -> Iterator[None]:
     """For a block that exports: torch.istft and Tensor.istft, which are the process's, are replaced. To be entered
     within isolated_inference(), of which one block runs at a time."""
     import torch
@@ -78,4 +78,4 @@ def _istft(fixed: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     return istft
 
 
-__all__ = ["istft_of_open_length"]
+__all__ = ["istft_of_dynamic_length"]

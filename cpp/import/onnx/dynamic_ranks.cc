@@ -1,5 +1,5 @@
-// Squeeze without axes of open sizes: one rank for its result, and the notes that say by which reading.
-#include "import/onnx/open_ranks.h"
+// Squeeze without axes of dynamic sizes: one rank for its result, and the notes that say by which reading.
+#include "import/onnx/dynamic_ranks.h"
 
 #include <algorithm>
 

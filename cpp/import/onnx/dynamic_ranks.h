@@ -1,5 +1,5 @@
 // Dimensions whose size decides the rank of a value: a Squeeze without axes leaves out those of size 1, and one that
-// the file leaves open may be 1 or not. A value has one rank with us, so that one of the two is taken for the whole
+// the file leaves dynamic may be 1 or not. A value has one rank with us, so that one of the two is taken for the whole
 // model.
 #pragma once
 
@@ -17,9 +17,9 @@ inline bool excludes_one(const Symbol& s) {
   return s.min > 1 || s.max < 1 || s.multiple_of > 1;
 }
 
-/// The axes that a Squeeze without axes of a value of this type leaves out: those of size 1. Open dimensions of inputs
-/// are kept: those without a range of the caller's get one that begins at 2, which is recorded in Import::at_least_two.
-/// kConversion: an open size is computed, or the caller's range has 1 and other sizes.
+/// The axes that a Squeeze without axes of a value of this type leaves out: those of size 1. Dynamic dimensions of
+/// inputs are kept: those without a range of the caller's get one that begins at 2, which is recorded in
+/// Import::at_least_two. kConversion: a dynamic size is computed, or the caller's range has 1 and other sizes.
 Result<std::vector<int64_t>> axes_of_size_one(SourceNode& node, const TensorType& type);
 
 /// True if an output of `graph` has another rank than the file declares for it.

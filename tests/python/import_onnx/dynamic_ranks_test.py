@@ -1,4 +1,4 @@
-"""Squeeze without axes where sizes are open: the rank of what follows depends on which of them are 1."""
+"""Squeeze without axes where sizes are dynamic: the rank of what follows depends on which of them are 1."""
 
 from __future__ import annotations
 
@@ -166,7 +166,7 @@ def test_in_a_branch(tmp_path: Path) -> None:
 
 
 def test_two_dimensions(tmp_path: Path) -> None:
-    """Both are open and both may be 1: none is, the first is, both are, as the file declares its output."""
+    """Both are dynamic and both may be 1: none is, the first is, both are, as the file declares its output."""
     wanted: dict[tuple[str, ...], list[int | tuple[str, int]]] = {
         ("n", "m"): [("n", 2), ("m", 2), 1],
         ("m",): [1, ("m", 2), 1],

@@ -1,4 +1,4 @@
-"""Image operators after a convolution of images whose height and width are open: eager's values at sizes that the
+"""Image operators after a convolution of images whose height and width are dynamic: eager's values at sizes that the
 conversion has not seen."""
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class After(nn.Module):
         return {"y": self.operator(self.conv(x))}
 
 
-@pytest.mark.parametrize("name", rotating_slice(list(OPERATORS), 0.3, "open image sizes"))
+@pytest.mark.parametrize("name", rotating_slice(list(OPERATORS), 0.3, "dynamic image sizes"))
 def test_image_operators_take_other_sizes(name: str) -> None:
     torch.manual_seed(0)
     module = After(OPERATORS[name]).eval()

@@ -1,4 +1,4 @@
-// at_border: where the standard library's exceptions end.
+// exception_boundary: where the standard library's exceptions end.
 #pragma once
 
 #include <new>
@@ -14,7 +14,7 @@ namespace pinnace {
 /// thread or foreign code starts, goes through here: below it all frames clean up behind themselves, above it nothing
 /// is thrown. A size that no container can have (std::length_error) counts as memory that is not there.
 template <class F>
-std::invoke_result_t<F> at_border(F&& f, std::invoke_result_t<F> no_memory) noexcept {
+std::invoke_result_t<F> exception_boundary(F&& f, std::invoke_result_t<F> no_memory) noexcept {
   try {
     return f();
   } catch (const std::bad_alloc&) {
@@ -25,7 +25,7 @@ std::invoke_result_t<F> at_border(F&& f, std::invoke_result_t<F> no_memory) noex
 
 /// The same for a Status or Result, which is kOutOfMemory then.
 template <class F>
-std::invoke_result_t<F> at_border(F&& f) noexcept {
+std::invoke_result_t<F> exception_boundary(F&& f) noexcept {
   try {
     return f();
   } catch (const std::bad_alloc&) {

@@ -21,9 +21,11 @@ class Call(nn.Module):
         return self.f(x)
 
 
-def check(module: nn.Module, example: Tensor, open_axes: dict[int, pn.Dim], shapes: Sequence[tuple[int, ...]]) -> None:
+def check(
+    module: nn.Module, example: Tensor, dynamic_axes: dict[int, pn.Dim], shapes: Sequence[tuple[int, ...]]
+) -> None:
     name = "x" if isinstance(module, Call) else "input"
-    session = pn.Session(pn.load(module.eval(), {name: example}, {name: open_axes}).build(verify=False), threads=2)
+    session = pn.Session(pn.load(module.eval(), {name: example}, {name: dynamic_axes}).build(verify=False), threads=2)
     for shape in [*shapes, *reversed(shapes)]:
         x = torch.randn(shape)
         with torch.no_grad():
@@ -66,17 +68,17 @@ def test_convolutions_and_products() -> None:
 @pytest.mark.parametrize("cells", [1, 3, 7])
 def test_adaptive_max_pool(spatial: int, cells: int) -> None:
     """Sizes that are multiples of the cells, others, and fewer elements than cells; with places and without."""
-    open_axes = {2 + i: pn.Dim(f"size{i}", 2, 32) for i in range(spatial)}
+    dynamic_axes = {2 + i: pn.Dim(f"size{i}", 2, 32) for i in range(spatial)}
     shapes = [(2, 3, *([n, n + 5, n + 2][:spatial])) for n in (2, 6, 7, 13)]
     plain = getattr(nn, f"AdaptiveMaxPool{spatial}d")(cells)
-    check(plain, torch.randn(2, 3, *[9] * spatial), open_axes, shapes)
+    check(plain, torch.randn(2, 3, *[9] * spatial), dynamic_axes, shapes)
     pool = getattr(F, f"adaptive_max_pool{spatial}d")
 
     def with_places(x: Tensor) -> Any:
         values, places = pool(x, cells, return_indices=True)
         return values + places.to(x.dtype)
 
-    check(Call(with_places), torch.randn(2, 3, *[9] * spatial), open_axes, shapes)
+    check(Call(with_places), torch.randn(2, 3, *[9] * spatial), dynamic_axes, shapes)
 
 
 class Skip(nn.Module):

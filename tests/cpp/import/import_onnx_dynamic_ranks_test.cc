@@ -1,5 +1,5 @@
-// Squeeze without axes of open sizes: which of them are taken to be 1, what is said of it, and what is refused.
-#include "import/onnx/open_ranks.h"
+// Squeeze without axes of dynamic sizes: which of them are taken to be 1, what is said of it, and what is refused.
+#include "import/onnx/dynamic_ranks.h"
 
 #include <gtest/gtest.h>
 
