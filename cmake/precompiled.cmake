@@ -9,13 +9,6 @@ function(pinnace_precompile target)
   list(TRANSFORM headers REPLACE ">$" "$<ANGLE-R>")
   list(TRANSFORM headers REPLACE "^(.+)$" "$<$<COMPILE_LANGUAGE:CXX>:\\1>")
   target_precompile_headers(${target} PRIVATE ${headers})
-  # For ccache, which preprocesses a file to tell whether it knows it. Not for the precompiled header itself: the text of
-  # that would then be the one that is there from before, whatever has become of the headers.
-  target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fpch-preprocess>)
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-    set_source_files_properties(${CMAKE_CURRENT_BINARY_DIR}/CMakeFiles/${target}.dir/cmake_pch.hxx.cxx
-                                PROPERTIES COMPILE_OPTIONS -fno-pch-preprocess)
-  endif()
 endfunction()
 
 # pinnace_precompile_headers(): for every target with more than a few sources that are not kernels. GCC optimises a file as

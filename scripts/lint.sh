@@ -51,7 +51,7 @@ tidy() {
   [[ -f $known ]] || { echo "lint: clang-tidy needs $known: make build"; return 1; }
   # Without precompiled headers, which hide that a source does not include what it names, and are GCC's.
   mkdir -p build/tidy
-  sed -E 's/ -Winvalid-pch -include [^ "]*cmake_pch[^ "]*//; s/ -fpch-preprocess//' "$known" >build/tidy/compile_commands.json
+  sed -E 's/ -Winvalid-pch -include [^ "]*cmake_pch[^ "]*//' "$known" >build/tidy/compile_commands.json
   base=$(changed_base) || { echo "lint: clang-tidy: nothing to compare with"; return 0; }
   while read -r file; do
     # A file that this machine's build leaves out (another instruction set) has no command to be read by.
