@@ -444,6 +444,36 @@ def test_dynamic_sizes() -> None:
         assert_agree(got, linalg.svdvals(random(30, 5)).numpy())
 
 
+@pytest.mark.parametrize("offset", [0, 2, -3])
+@pytest.mark.parametrize("dims", [{1: "n"}, {2: "n"}, {1: "rows", 2: "columns"}, {1: "side", 2: "side"}], ids=str)
+def test_diagonals_of_dynamic_sizes(dims: dict[int, str], offset: int) -> None:
+    """Read from matrices of which a side or both are dynamic, and made of vectors; down to none where a side is short."""
+
+    def diagonals(x: Tensor) -> list[Tensor]:
+        matrix, vector, truth = x[1], x[:, 0], x > 0
+        return [
+            x.diagonal(offset, 1, 2) * 2,
+            x.diagonal(offset, 2, 1) + 1,
+            truth.diagonal(offset, 1, 2).logical_not(),
+            torch.diag(matrix, offset),
+            torch.trace(matrix),
+            torch.diag_embed(vector, offset),
+            torch.diag_embed(vector > 0, offset, 0, 2),
+            torch.diagflat(matrix[0], offset),
+        ]
+
+    known = {name: pn.Dim(name, 2, 40) for name in dims.values()}
+    shapes = [{axis: known[name] for axis, name in dims.items()}]
+    program = pn.load(Function(diagonals), (random(3, 7, 7 if len(known) < len(dims) else 5),), shapes).build()
+    for side, other in ((2, 5), (5, 2), (4, 9), (40, 30), (3, 3)):
+        sizes = [side if 1 in dims else 7, other if 2 in dims else 5]
+        if len(known) < len(dims):
+            sizes[1] = sizes[0]
+        x = random(3, *sizes)
+        for got, wanted in zip(run(program, x), diagonals(x), strict=True):
+            assert_agree(got, wanted.numpy())
+
+
 def test_many_matrices_give_the_same_bits_on_two_threads() -> None:
     x = random(300, 9, 7)
     program = pn.load(Function(lambda x: (*linalg.svd(x), *linalg.eigh(x.mT @ x), *linalg.qr(x))), (x,)).build(

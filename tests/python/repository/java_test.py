@@ -36,7 +36,7 @@ ANDROID = ROOT / "build/java/android"  # what the tests have in place of Android
 APPLICATION = ROOT / "java/pytorch/src/test/java/org/example/ImageClassification.java"
 HELD = ROOT / "build/java/held"
 JUNIT = [Path("/usr/share/java") / name for name in ("junit4.jar", "hamcrest-core.jar")]
-# Small enough for a JVM's start beside them; everything where everything is tested.
+# Small enough for a JVM's start beside them; where everything is tested, all of zoo.MODELS.
 ZOO: dict[str, dict[str, Any]] = {
     "mobilenet_v2": {"size": 64},
     "squeezenet1_1": {"size": 64},
@@ -139,9 +139,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         stream = pn.load(Ahead(ahead), (torch.zeros(1, 1, 16),), stream={"x": 2}).build(output_names=["y", "z"])
         stream.save(made / f"{name}.pnc")
     stream.with_metadata({"stream.x": "nothing"}).save(made / "lying.pnc")
-    names = list(ZOO) if all_mode() else rotating_slice(list(ZOO), 0.3, "java")
-    for name in names:
-        module, inputs = zoo.build(name, **ZOO[name])
+    sizes = {name: ZOO.get(name, zoo.SMALL.get(name, {})) for name in zoo.MODELS}
+    for name in zoo.MODELS if all_mode() else rotating_slice(list(ZOO), 0.3, "java"):
+        module, inputs = zoo.build(name, **sizes[name])
         to = made / "zoo" / name
         to.mkdir(parents=True)
         program = pn.load(module, tuple(inputs.values())).build()

@@ -1,7 +1,7 @@
 // Tensors put together from others and along diagonals: stacks, block diagonals, products of sets, strided pictures.
 #include <algorithm>
 
-#include "import/torch/mapping.h"
+#include "import/torch/views.h"
 
 namespace pinnace::torch_import {
 namespace {
@@ -125,34 +125,28 @@ void map_combinations(Call& c) {
   c.output(c.reshape(c.add("gather", {x, c.constant_ints(places)}), {n(count), n(r)}));
 }
 
-/// Diagonals are made of indices, one per element: longer ones are refused rather than indexed.
-constexpr int64_t kLongestDiagonal = 1 << 20;
-
 /// The last axis on a diagonal of two new last axes, `offset` above it (below where negative).
 ValueId on_diagonal(Call& c, ValueId x, int64_t offset) {
-  const Dim size = c.dim(x, -1);
-  if (!size.known()) {
-    c.fail("a diagonal of symbolic length");
+  constexpr int64_t kFarthest = 1 << 20;
+  if (offset > kFarthest || offset < -kFarthest) {
+    c.fail("a diagonal this far from the main one", str_cat(offset));
     return x;
   }
-  if (size.size > kLongestDiagonal || offset > kLongestDiagonal || offset < -kLongestDiagonal) {
-    c.fail("a diagonal of this length", str_cat(size.size, ", offset ", offset));
+  if (const Dim size = c.dim(x, -1); size.known() && size.size > kFarthest) {
+    c.fail("a diagonal of this length", str_cat(size.size));
     return x;
-  }
-  const int64_t skip = std::abs(offset);
-  const int64_t side = size.size + skip;
-  std::vector<int64_t> at(static_cast<size_t>(side), size.size);  // a zero stands behind the elements
-  for (int64_t row = 0; row < side; ++row) {
-    const int64_t i = offset >= 0 ? row : row - skip;
-    if (i >= 0 && i < size.size) at[static_cast<size_t>(row)] = i;
   }
   const int rank = c.rank(x);
+  const int64_t skip = std::abs(offset);
+  const ValueId side = c.as_tensor({kNoValue, c.add_sizes(c.size_of(x, -1), n(skip))}, DType::kI64);
+  // A row holds its element in all columns, of which a mask keeps one. Rows beyond the elements have a column there is
+  // not.
   std::vector<Scalar> pads(static_cast<size_t>(2 * rank), n(0));
-  pads.back() = n(1);
+  pads[static_cast<size_t>(offset < 0 ? rank - 1 : 2 * rank - 1)] = n(skip);
   const bool truth = c.dtype_of(x) == DType::kBool;
   if (truth) x = c.cast(x, DType::kU8);
-  const ValueId rows = c.add("gather", {padded(c, x, pads), c.constant_ints(at)}, {{"axis", rank - 1}});
-  const ValueId numbers = c.add("range", {c.constant_int(0), c.constant_int(side), c.constant_int(1)});
+  const ValueId rows = skip > 0 ? padded(c, x, pads) : x;
+  const ValueId numbers = c.add("range", {c.constant_int(0), side, c.constant_int(1)});
   const ValueId wanted = c.add("add", {c.unsqueeze(numbers, {1}), c.constant_int(offset)});
   const ValueId mask = c.add("equal", {wanted, numbers});
   const ValueId y = c.add("where", {mask, c.unsqueeze(rows, {rank}), c.constant_int(0, c.dtype_of(x))});
@@ -183,15 +177,8 @@ void map_diag(Call& c) {
   const int64_t offset = c.integer(flat ? "offset" : "diagonal", 0);
   if (flat) x = c.reshape(x, Ints{-1});
   if (c.rank(x) == 1) return c.output(on_diagonal(c, x, offset));
-  const Dim rows = c.dim(x, 0), columns = c.dim(x, 1);
-  if (c.rank(x) != 2 || !rows.known() || !columns.known()) return c.fail("diag of a symbolic size");
-  if (rows.size > kLongestDiagonal || offset > kLongestDiagonal || offset < -kLongestDiagonal)
-    return c.fail("a diagonal of this length", str_cat(rows.size, ", offset ", offset));
-  Ints at;
-  for (int64_t i = 0; i < rows.size; ++i) {
-    if (i + offset >= 0 && i + offset < columns.size) at.push_back(i * columns.size + i + offset);
-  }
-  c.output(c.add("gather", {c.reshape(x, Ints{-1}), c.constant_ints(at)}));
+  if (c.rank(x) != 2) return c.fail("diag of this rank", str_cat(c.rank(x)));
+  c.output(diagonal_of(c, x, 0, 1, offset));
 }
 
 // tril_indices, triu_indices: [2, n]

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "import/torch/mappings/formula.h"
+#include "import/torch/views.h"
 
 namespace pinnace::torch_import {
 namespace {
@@ -140,13 +141,7 @@ void map_addbmm(Call& c) {
 
 void map_trace(Call& c) {
   const ValueId x = c.cast(c.tensor("self"), c.out_dtype());
-  const Dim rows = c.dim(x, 0), columns = c.dim(x, 1);
-  if (!rows.known() || !columns.known()) return c.fail("trace of a symbolic size");
-  if (std::min(rows.size, columns.size) > (1 << 20)) return c.fail("trace of a matrix this large", str_cat(rows.size));
-  Ints at;
-  for (int64_t i = 0; i < std::min(rows.size, columns.size); ++i) at.push_back(i * columns.size + i);
-  const ValueId diagonal = c.add("gather", {c.reshape(x, Ints{-1}), c.constant_ints(at)});
-  c.output(c.add("reduce_sum", {diagonal, c.constant_ints({0})}, {{"keepdims", 0}}));
+  c.output(c.add("reduce_sum", {diagonal_of(c, x, 0, 1, 0), c.constant_ints({0})}, {{"keepdims", 0}}));
 }
 
 // Slices along dim with a norm above maxnorm are scaled down to it.

@@ -81,29 +81,10 @@ void map_diagonal(Call& c) {
   const bool last = c.given("A");  // linalg's: of the last two
   const ValueId x = c.tensor(last ? "A" : "self");
   const int rank = c.rank(x);
-  const int64_t a = c.axis("dim1", rank, last ? -2 : 0), b = c.axis("dim2", rank, last ? -1 : 1),
-                offset = std::max(c.integer("offset", 0), -INT64_MAX);  // beyond any size, and can be negated
-  const Dim rows = c.dim(x, a), columns = c.dim(x, b);
-  if (rank < 2 || a == b || !rows.known() || !columns.known())
-    return c.fail("diagonal of symbolic or equal dimensions");
+  const int64_t a = c.axis("dim1", rank, last ? -2 : 0), b = c.axis("dim2", rank, last ? -1 : 1);
+  if (rank < 2 || a == b) return c.fail("diagonal of equal dimensions");
   c.shares(Sharing::kView);
-  const int64_t skip_rows = std::max<int64_t>(-offset, 0), skip_columns = std::max<int64_t>(offset, 0);
-  const int64_t count = std::max<int64_t>(0, std::min(rows.size - skip_rows, columns.size - skip_columns));
-  if (count > (1 << 20)) return c.fail("diagonal of this length", str_cat(count));
-  // The two axes to the end, as one axis of rows * columns, from which the diagonal is gathered.
-  std::vector<int64_t> order;
-  for (int i = 0; i < rank; ++i) {
-    if (i != a && i != b) order.push_back(i);
-  }
-  order.push_back(a);
-  order.push_back(b);
-  const ValueId moved = c.transpose(x, order);
-  std::vector<Scalar> sizes = c.sizes_of(moved);
-  sizes.resize(static_cast<size_t>(rank - 2));
-  sizes.push_back(Scalar::of_int(rows.size * columns.size));
-  std::vector<int64_t> at;
-  for (int64_t i = 0; i < count; ++i) at.push_back((i + skip_rows) * columns.size + i + skip_columns);
-  c.output(c.gather(c.reshape(moved, sizes), c.constant_ints(at), rank - 2));
+  c.output(diagonal_of(c, x, a, b, c.integer("offset", 0)));
 }
 
 /// Dimension axis + 1 becomes the last one.
@@ -317,6 +298,54 @@ std::vector<int64_t> split_sizes(Call& c, ValueId x, int64_t axis) {
   }
   for (int64_t at = 0; at < size.size; at += step) parts.push_back(std::min(step, size.size - at));
   return parts;
+}
+
+ValueId diagonal_of(Call& c, ValueId x, int64_t a, int64_t b, int64_t offset) {
+  constexpr int64_t kLongest = 1 << 20;  // known diagonals are made of one index per element
+  const int rank = c.rank(x);
+  const Dim rows = c.dim(x, a), columns = c.dim(x, b);
+  offset = std::max(offset, -INT64_MAX);  // beyond any size, and can be negated
+  const int64_t skip_rows = std::max<int64_t>(-offset, 0), skip_columns = std::max<int64_t>(offset, 0);
+  // The two axes to the end, as one axis of rows * columns, from which the diagonal is gathered.
+  std::vector<int64_t> order;
+  for (int i = 0; i < rank; ++i) {
+    if (i != a && i != b) order.push_back(i);
+  }
+  order.push_back(a);
+  order.push_back(b);
+  const ValueId moved = c.transpose(x, order);
+  std::vector<Scalar> sizes = c.sizes_of(moved);
+  const Scalar height = sizes[static_cast<size_t>(rank - 2)], width = sizes[static_cast<size_t>(rank - 1)];
+  sizes.resize(static_cast<size_t>(rank - 2));
+  sizes.push_back(c.multiply_sizes(height, width));
+  ValueId places = kNoValue;
+  if (rows.known() && columns.known()) {
+    const int64_t count = std::max<int64_t>(0, std::min(rows.size - skip_rows, columns.size - skip_columns));
+    if (count > kLongest) {
+      c.fail("diagonal of this length", str_cat(count));
+      return x;
+    }
+    std::vector<int64_t> at;
+    for (int64_t i = 0; i < count; ++i) at.push_back((i + skip_rows) * columns.size + i + skip_columns);
+    places = c.constant_ints(at);
+  } else {
+    if (offset > kLongest || offset < -kLongest) {
+      c.fail("a diagonal of a dynamic size this far from the main one", str_cat(offset));
+      return x;
+    }
+    // Negative counts, of diagonals beyond the matrix, are ranges of no element.
+    const Scalar down = c.add_sizes(height, Scalar::of_int(-skip_rows));
+    const Scalar across = c.add_sizes(width, Scalar::of_int(-skip_columns));
+    Scalar count = skip_rows > 0 ? down : across;
+    if (rows.symbol < 0 || rows != columns)
+      count = Scalar::of_value(Scalar::Kind::kInt, c.add("min", {c.size_value(down), c.size_value(across)}));
+    const auto number = [&](const Scalar& size) { return c.as_tensor({kNoValue, size}, DType::kI64); };
+    const ValueId each = c.add("range", {number(kStart), number(count), number(Scalar::of_int(1))});
+    const Scalar first = c.add_sizes(c.multiply_sizes(Scalar::of_int(skip_rows), width), Scalar::of_int(skip_columns));
+    places = c.add("mul", {each, number(c.add_sizes(width, Scalar::of_int(1)))});
+    places = c.add("add", {places, number(first)});
+  }
+  return c.gather(c.reshape(moved, sizes), places, rank - 2);
 }
 
 ValueId windows_of_dynamic_axis(Call& c, ValueId x, int64_t axis, int64_t size, int64_t step) {
