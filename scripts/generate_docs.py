@@ -298,18 +298,13 @@ def rules(folder: str) -> str:
 def readme_table() -> str:
     """The table of what runs where."""
     with_kernel = kernels()
-    sets: dict[str, list[str]] = {}  # element types -> instruction sets, as far as known
-    for dtype, needs in dict.fromkeys(pair for rows in with_kernel.values() for pair in rows):
-        sets.setdefault("float" if dtype.startswith(("f", "bf")) else "8-bit", []).append(needs)
-    named = {"generic": "generic (SSE2 or NEON)"}
-    listed = "; ".join(
-        f"{kind}: {', '.join(named.get(isa, isa) for isa in kernel_lists.instruction_sets(ROOT) if isa in found)}"
-        for kind, found in sorted(sets.items(), reverse=True)
-    )
+    known = {needs for rows in with_kernel.values() for _, needs in rows}
+    named = {"generic": "SSE2 or NEON"}
+    listed = ", ".join(named.get(isa, isa) for isa in kernel_lists.instruction_sets(ROOT) if isa in known)
     rows = [
         "| target | operators | with kernels | machines |",
         "|---|---|---|---|",
-        f"| `cpu` | {len(operators())} (all) | {len(with_kernel)} ({listed}) | "
+        f"| `cpu` | {len(operators())} (all) | {len(with_kernel)}, for {listed} | "
         "x86-64 Linux; ARM64 Linux, tested in emulation |",
         f"| `nnapi` | {len(lowered('nnapi'))} | as NNAPI operations, feature levels 1 to 8 | "
         "Android 8.1 and later; Linux through `libneuralnetworks.so` |",
