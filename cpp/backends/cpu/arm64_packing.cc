@@ -3,6 +3,7 @@
 #if defined(PINNACE_PACKS_ARM64)
 #include "backends/cpu/f32_isa.h"
 #include "backends/cpu/i8_isa.h"
+#include "backends/cpu/pool/max_pool_row.h"
 
 namespace pinnace::cpu {
 

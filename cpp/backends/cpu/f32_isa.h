@@ -4,20 +4,13 @@
 
 #include <type_traits>
 
-#include "backends/cpu/attention/attention_query_f32.h"
 #include "backends/cpu/binary/arithmetic_f32.h"
 #include "backends/cpu/cast/half_f32.h"
 #include "backends/cpu/conv/depthwise_f32.h"
-#include "backends/cpu/conv/depthwise_plane_f32.h"
-#include "backends/cpu/conv/grouped_f32.h"
-#include "backends/cpu/conv/winograd_f32.h"
 #include "backends/cpu/kernel.h"
+#include "backends/cpu/loops.h"
 #include "backends/cpu/matmul/gemm_f32_tiles.h"
-#include "backends/cpu/matmul/unpack_weights_f32.h"
-#include "backends/cpu/normalize/normalization_f32.h"
-#include "backends/cpu/pool/max_pool_row.h"
 #include "backends/cpu/reduce/column_folds.h"
-#include "backends/cpu/softmax/softmax_f32.h"
 #include "backends/cpu/unary/activation_f32.h"
 #include "ops/activation.h"
 
@@ -34,37 +27,26 @@ inline UnaryF32 fused_unary(const NodeView& node) {
   return unary_f32(*activation);
 }
 
-/// The loops of one instruction set, by family.
+/// The loops of one instruction set that several families use, and `loops`, by which families find their own (loops.h).
 struct F32Isa {
   using Element = float;
   const GemmTilesF32* gemm;
   const ActivationLoops<float>* activation;
   const ArithmeticLoops<float>* arithmetic;
   const ColumnFolds<float>* columns;
-  const SoftmaxLoops* softmax;
-  const NormalizationLoops* normalization;
-  const QueryLoops* query;
-  MaxPoolRowLoop<float>* max_pool_row;
   const DepthwiseLoops<float>* depthwise;
-  DepthwisePlaneLoop* depthwise_plane;
-  const WinogradTilesF32* winograd;
-  const GroupedF32* grouped;
-  UnpackWeights* unpack_weights;
   const HalfF32Kernels* half;
+  LoopsIsa loops;
   Precision precision = Precision::kFp32;
 };
-#define PINNACE_F32_ISA(isa)                                                                     \
-  inline constexpr F32Isa f32_##isa{&gemm_f32_tiles_##isa,       &activation_loops_f32_##isa,    \
-                                    &arithmetic_loops_f32_##isa, &column_folds_f32_##isa,        \
-                                    &softmax_loops_f32_##isa,    &normalization_loops_f32_##isa, \
-                                    &query_loops_f32_##isa,      max_pool_row_f32_##isa,         \
-                                    &depthwise_loops_f32_##isa,  depthwise_plane_f32_##isa,      \
-                                    &winograd_f32_##isa,         &grouped_f32_##isa,             \
-                                    unpack_weights_f32_##isa,    &half_f32_kernels_##isa};
-PINNACE_F32_ISA(generic)
+#define PINNACE_F32_ISA(isa, loops)                                                                                    \
+  inline constexpr F32Isa f32_##isa{&gemm_f32_tiles_##isa,   &activation_loops_f32_##isa, &arithmetic_loops_f32_##isa, \
+                                    &column_folds_f32_##isa, &depthwise_loops_f32_##isa,  &half_f32_kernels_##isa,     \
+                                    LoopsIsa::loops};
+PINNACE_F32_ISA(generic, kGeneric)
 #if defined(__x86_64__)
-PINNACE_F32_ISA(avx2)
-PINNACE_F32_ISA(avx512)
+PINNACE_F32_ISA(avx2, kAvx2)
+PINNACE_F32_ISA(avx512, kAvx512)
 #endif
 #undef PINNACE_F32_ISA
 
@@ -125,14 +107,13 @@ struct F16Isa {
   const ActivationLoops<uint16_t>* activation;
   const ArithmeticLoops<uint16_t>* arithmetic;
   const ColumnFolds<uint16_t>* columns;
-  MaxPoolRowLoop<uint16_t>* max_pool_row;
   const DepthwiseLoops<uint16_t>* depthwise;
   Precision precision = Precision::kFp16;
 };
 #if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
-inline constexpr F16Isa f16_neon_dotprod{&gemm_f16_tiles_neon_dotprod,       &activation_loops_f16_neon_dotprod,
+inline constexpr F16Isa f16_neon_dotprod{&gemm_f16_tiles_neon_dotprod, &activation_loops_f16_neon_dotprod,
                                          &arithmetic_loops_f16_neon_dotprod, &column_folds_f16_neon_dotprod,
-                                         max_pool_row_f16_neon_dotprod,      &depthwise_loops_f16_neon_dotprod};
+                                         &depthwise_loops_f16_neon_dotprod};
 #endif
 
 /// What the values of a set's kernels are made of: float, or an fp16 value's bits.

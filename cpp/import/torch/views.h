@@ -24,8 +24,8 @@ SliceOf slice_of(Call& c, int rank);
 /// Sizes of the parts along an axis: from a size, a number of chunks, or a list.
 std::vector<int64_t> split_sizes(Call& c, ValueId x, int64_t axis);
 
-/// Elements of a matrix's diagonal, `offset` columns right of the main one (left where negative), as a new last axis: of
-/// the matrices that axes `a` (rows) and `b` (columns) make.
+/// Elements of a matrix's diagonal, `offset` columns right of the main one (left where negative), as a new last axis:
+/// of the matrices that axes `a` (rows) and `b` (columns) make.
 ValueId diagonal_of(Call& c, ValueId x, int64_t a, int64_t b, int64_t offset);
 
 /// Whether results of an operator, named without overload as in Target::op, may lie in the memory of an argument. Every

@@ -447,7 +447,7 @@ def test_dynamic_sizes() -> None:
 @pytest.mark.parametrize("offset", [0, 2, -3])
 @pytest.mark.parametrize("dims", [{1: "n"}, {2: "n"}, {1: "rows", 2: "columns"}, {1: "side", 2: "side"}], ids=str)
 def test_diagonals_of_dynamic_sizes(dims: dict[int, str], offset: int) -> None:
-    """Read from matrices of which a side or both are dynamic, and made of vectors; down to none where a side is short."""
+    """From matrices with one or two dynamic sides, and of vectors, also where they are empty."""
 
     def diagonals(x: Tensor) -> list[Tensor]:
         matrix, vector, truth = x[1], x[:, 0], x > 0

@@ -6,6 +6,7 @@
 
 #include "backends/cpu/attention/attention_f32.h"
 #include "backends/cpu/matmul/gemm_f32.h"
+#include "backends/cpu/softmax/softmax_f32.h"
 
 namespace pinnace::cpu {
 
@@ -133,7 +134,7 @@ Status attention_run(const KernelNode& node, const KernelContext& context, std::
             for (int64_t j = 0; j < s.Sk; ++j) line[j] = bias[j] == -__builtin_inff() ? bias[j] : line[j];
           }
           if (causal) std::fill(line + std::min(s.Sk, first + i + 1), line + s.Sk, -__builtin_inff());
-          sums[i] = isa.softmax->exp_sum(line, line, s.Sk);
+          sums[i] = softmax_loops_f32<isa.loops>.exp_sum(line, line, s.Sk);
         }
         float* to = y + first * s.y_token;
         if (finite) {

@@ -3,7 +3,9 @@
 #include <cmath>
 
 #include "backends/cpu/attention/attention_f32.h"
+#include "backends/cpu/attention/attention_query_f32.h"
 #include "backends/cpu/f32_isa.h"
+#include "backends/cpu/softmax/softmax_f32.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -56,14 +58,14 @@ void query_part(const Heads& s, const QueryF32& shared, const TensorView* mask, 
       QueryF32 q = query(g, j);
       if (mask) q.bias = Mask(*mask, s.Sk).row(b, pair % s.Hk * group + g, 0, first + j, q.keys, mask_row);
       float& largest = left[g * left_row + s.F];
-      largest = std::max(largest, isa.query->scores(q));
+      largest = std::max(largest, query_loops_f32<isa.loops>.scores(q));
     }
   }
   for (int64_t g = 0; g < group; ++g) {
-    left[g * left_row + s.F + 1] = isa.softmax->exp_sum(scores + g * s.Sk, scores + g * s.Sk, keys);
+    left[g * left_row + s.F + 1] = softmax_loops_f32<isa.loops>.exp_sum(scores + g * s.Sk, scores + g * s.Sk, keys);
   }
   for (int64_t j = 0; j < keys; j += block) {
-    for (int64_t g = 0; g < group; ++g) isa.query->mix(query(g, j));
+    for (int64_t g = 0; g < group; ++g) query_loops_f32<isa.loops>.mix(query(g, j));
   }
 }
 

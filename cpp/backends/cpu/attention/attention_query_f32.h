@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/loops.h"
+
 namespace pinnace::cpu {
 
 /// One query and some keys. k(j) = k[j * k_row + e], e < size; v(j) = v[j * v_row + f], f < width.
@@ -27,9 +29,6 @@ struct QueryLoops {
   void (*mix)(const QueryF32&);
 };
 
-extern const QueryLoops query_loops_f32_generic;
-#if defined(__x86_64__)
-extern const QueryLoops query_loops_f32_avx2, query_loops_f32_avx512;
-#endif
+PINNACE_LOOPS(QueryLoops, query_loops_f32)
 
 }  // namespace pinnace::cpu

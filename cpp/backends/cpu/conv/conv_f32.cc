@@ -6,6 +6,7 @@
 #include <new>
 
 #include "backends/cpu/conv/conv_nhwc.h"
+#include "backends/cpu/conv/depthwise_plane_f32.h"
 #include "backends/cpu/pace.h"
 
 namespace pinnace::cpu {
@@ -373,10 +374,10 @@ Status depthwise_run(const KernelNode& node, const KernelContext& context, std::
     for (int64_t i = planes * t / tasks; i < planes * (t + 1) / tasks && !pace.stops(); ++i) {
       const int64_t c = i % s.groups;
       pad_plane(w, plane, in[0].data<float>() + i * w.in_size(), own);
-      isa.depthwise_plane({own, plane.phase, plane.row, in[1].data<float>() + c * w.taps(),
-                           in.size() > 2 && in[2].present() ? in[2].data<float>()[c] : 0.0f,
-                           out[0].data<float>() + i * w.out_size(), w.out[1], w.out[2], w.kernel[1], w.kernel[2],
-                           w.stride[1], w.stride[2], w.dilation[1], w.dilation[2], map});
+      depthwise_plane_f32<isa.loops>({own, plane.phase, plane.row, in[1].data<float>() + c * w.taps(),
+                                      in.size() > 2 && in[2].present() ? in[2].data<float>()[c] : 0.0f,
+                                      out[0].data<float>() + i * w.out_size(), w.out[1], w.out[2], w.kernel[1],
+                                      w.kernel[2], w.stride[1], w.stride[2], w.dilation[1], w.dilation[2], map});
     }
   });
   return {};

@@ -1,6 +1,7 @@
 // conv in float32 over NHWC-packed tensors, in groups of few channels: see grouped_f32.h. Types and window were checked
 // by the shape rule.
 #include "backends/cpu/conv/conv_nhwc.h"
+#include "backends/cpu/conv/grouped_f32.h"
 
 namespace pinnace::cpu {
 namespace {
@@ -9,7 +10,7 @@ template <const F32Isa& isa>
 bool takes(const KernelNode& node) {
   if (!nhwc_conv_takes(node)) return false;
   const NhwcConv c = nhwc_conv(node);
-  if (c.groups < 2 || c.in_channels != c.out_channels || !isa.grouped->takes(c.in_channels)) return false;
+  if (c.groups < 2 || c.in_channels != c.out_channels || !grouped_f32<isa.loops>.takes(c.in_channels)) return false;
   // Pixels of one image are not padded where there is only one, nor those of few channels: they must be whole registers
   // then.
   const int64_t channels = c.groups * c.in_channels;
@@ -23,7 +24,7 @@ int64_t register_floats(const NhwcConv& c, int64_t lanes) {
 template <const F32Isa& isa>
 int64_t packed_bytes(const KernelNode& node) {
   const NhwcConv c = nhwc_conv(node);
-  const int64_t lanes = isa.grouped->lanes, channels = c.groups * c.in_channels;
+  const int64_t lanes = grouped_f32<isa.loops>.lanes, channels = c.groups * c.in_channels;
   return (channels + lanes - 1) / lanes * register_floats(c, lanes) * 4;
 }
 
@@ -32,7 +33,7 @@ Status pack(const KernelNode& node, std::byte* packed) {
   const NhwcConv c = nhwc_conv(node);
   const auto* w = static_cast<const float*>(node.input_data(1));
   const float* bias = bias_of(node);
-  const int64_t lanes = isa.grouped->lanes, channels = c.groups * c.in_channels, taps = c.window.taps();
+  const int64_t lanes = grouped_f32<isa.loops>.lanes, channels = c.groups * c.in_channels, taps = c.window.taps();
   auto* to = reinterpret_cast<float*>(packed);
   for (int64_t first = 0; first < channels; first += lanes) {
     const auto put = [&](const float* from, int64_t step) {
@@ -68,7 +69,7 @@ void grouped_rows(const KernelContext& context, std::span<const TensorView> in, 
   const auto& [conv, map] = *reinterpret_cast<const GroupedPlan*>(context.plan);
   const Window& w = conv.window;
   const NhwcF32 x = nhwc_of(in[0], context.layouts[0]), y = nhwc_of(out[0], context.layouts[in.size()]);
-  const int64_t lanes = isa.grouped->lanes, step = std::min<int64_t>(lanes, 8);
+  const int64_t lanes = grouped_f32<isa.loops>.lanes, step = std::min<int64_t>(lanes, 8);
   const int64_t channels = (y.size.c + step - 1) / step * step, floats = register_floats(conv, lanes);
   // Whole groups, too.
   const int64_t unit = std::max(lanes, conv.in_channels);
@@ -91,7 +92,7 @@ void grouped_rows(const KernelContext& context, std::span<const TensorView> in, 
       g.stride_x = static_cast<int32_t>(w.stride[2]);
       g.dilation_x = static_cast<int32_t>(w.dilation[2]);
       g.map = map;
-      isa.grouped->row(g);
+      grouped_f32<isa.loops>.row(g);
     }
   }
 }

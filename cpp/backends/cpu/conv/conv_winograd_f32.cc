@@ -3,6 +3,7 @@
 // convolution, and transformed back. A quarter of the products, or four ninths; largest error about twice the direct
 // convolution's, or less than it. An input that is not finite makes all outputs of its tile NaN.
 #include "backends/cpu/conv/conv_nhwc.h"
+#include "backends/cpu/conv/winograd_f32.h"
 #include "base/cancel.h"
 
 namespace pinnace::cpu {
@@ -168,7 +169,7 @@ Status winograd_run(const KernelNode& node, const KernelContext& context, std::s
   const Passes passes(c, x.size.n, OUT);
   const PackedB shape = position_shape(c);
   const GemmTilesF32& tiles = *isa.gemm;
-  const WinogradF32& winograd = OUT == 4 ? isa.winograd->four : isa.winograd->two;
+  const WinogradF32& winograd = OUT == 4 ? winograd_f32<isa.loops>.four : winograd_f32<isa.loops>.two;
   const auto* bias = reinterpret_cast<const float*>(context.packed);
   const float* weights = bias + bias_floats(c);
   const int64_t weight_floats = shape.floats(tiles), panels = shape.panels(tiles);

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/loops.h"
 #include "backends/cpu/unary/activation_f32.h"
 
 namespace pinnace::cpu {
@@ -24,9 +25,6 @@ struct DepthwisePlaneF32 {
 
 using DepthwisePlaneLoop = void(const DepthwisePlaneF32&);
 
-DepthwisePlaneLoop depthwise_plane_f32_generic;
-#if defined(__x86_64__)
-DepthwisePlaneLoop depthwise_plane_f32_avx2, depthwise_plane_f32_avx512;
-#endif
+PINNACE_LOOPS(DepthwisePlaneLoop, depthwise_plane_f32)
 
 }  // namespace pinnace::cpu

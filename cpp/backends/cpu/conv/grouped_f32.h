@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/loops.h"
 #include "backends/cpu/unary/activation_f32.h"
 
 namespace pinnace::cpu {
@@ -36,9 +37,6 @@ struct GroupedF32 {
   void (*row)(const GroupedRowF32&);
 };
 
-extern const GroupedF32 grouped_f32_generic;
-#if defined(__x86_64__)
-extern const GroupedF32 grouped_f32_avx2, grouped_f32_avx512;
-#endif
+PINNACE_LOOPS(GroupedF32, grouped_f32)
 
 }  // namespace pinnace::cpu

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/loops.h"
 #include "backends/cpu/unary/activation_f32.h"
 
 namespace pinnace::cpu {
@@ -45,9 +46,6 @@ struct WinogradTilesF32 {
   WinogradF32 four, two;
 };
 
-extern const WinogradTilesF32 winograd_f32_generic;
-#if defined(__x86_64__)
-extern const WinogradTilesF32 winograd_f32_avx2, winograd_f32_avx512;
-#endif
+PINNACE_LOOPS(WinogradTilesF32, winograd_f32)
 
 }  // namespace pinnace::cpu

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "backends/cpu/matmul/gemm_f32.h"
+#include "backends/cpu/matmul/unpack_weights_f32.h"
 #include "ops/element.h"
 
 namespace pinnace::cpu {
@@ -140,8 +141,8 @@ Status run(const KernelNode& node, const KernelContext& context, std::span<const
         for (int64_t k = first, next = 0; k < last; k = next) {
           next = std::min(last, (k / s.block + 1) * s.block);
           const float* own = scales + k / s.block * 2 * width;
-          isa.unpack_weights(numbers + k / s.together() * width, s.bits, own, own + width, next - k, width,
-                             chunk + (1 + k - first) * width);
+          unpack_weights_f32<isa.loops>(numbers + k / s.together() * width, s.bits, own, own + width, next - k, width,
+                                        chunk + (1 + k - first) * width);
         }
         g.a = in[0].data<float>() + first;
         g.k = last - first;

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/loops.h"
+
 namespace pinnace::cpu {
 
 /// y[k * width + j] = (q[k, j] - zero[j]) * scale[j] of signed integers of `bits`, 8 or 4. Number j of q holds column
@@ -12,9 +14,6 @@ namespace pinnace::cpu {
 using UnpackWeights = void(const int32_t* q, int bits, const float* zero, const float* scale, int64_t rows,
                            int64_t width, float* y);
 
-UnpackWeights unpack_weights_f32_generic;
-#if defined(__x86_64__)
-UnpackWeights unpack_weights_f32_avx2, unpack_weights_f32_avx512;
-#endif
+PINNACE_LOOPS(UnpackWeights, unpack_weights_f32)
 
 }  // namespace pinnace::cpu

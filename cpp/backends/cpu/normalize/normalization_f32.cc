@@ -7,6 +7,7 @@
 #include <new>
 
 #include "backends/cpu/f32_isa.h"
+#include "backends/cpu/normalize/normalization_f32.h"
 #include "ops/lines.h"
 
 namespace pinnace::cpu {
@@ -40,8 +41,9 @@ Status row_norm_run(const KernelNode& node, const KernelContext& context, std::s
   const float* bias = in.size() > 2 && in[2].present() ? in[2].data<float>() : nullptr;
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
     for (int64_t r = t * each; r < std::min(rows, (t + 1) * each); ++r) {
-      isa.normalization->normalize(in[0].data<float>() + r * columns, out[0].data<float>() + r * columns, columns,
-                                   epsilon, centred, in[1].data<float>(), bias);
+      normalization_loops_f32<isa.loops>.normalize(in[0].data<float>() + r * columns,
+                                                   out[0].data<float>() + r * columns, columns, epsilon, centred,
+                                                   in[1].data<float>(), bias);
     }
   });
   return {};
@@ -75,8 +77,9 @@ void affine_rows(const NhwcF32& x, const NhwcF32& y, const PerChannel& by, int64
   const int64_t channels = std::min({x.pitch, y.pitch, by.pitch});
   for (int64_t u = first; u < last; ++u) {
     const int64_t n = u / y.size.h, row = u % y.size.h;
-    isa.normalization->affine_pixels(x.at + n * x.step + row * x.row, x.pitch, y.at + n * y.step + row * y.row, y.pitch,
-                                     y.size.w, channels, by.centre, by.factor, by.bias);
+    normalization_loops_f32<isa.loops>.affine_pixels(x.at + n * x.step + row * x.row, x.pitch,
+                                                     y.at + n * y.step + row * y.row, y.pitch, y.size.w, channels,
+                                                     by.centre, by.factor, by.bias);
   }
 }
 
@@ -125,8 +128,9 @@ Status batch_run(const KernelNode& node, const KernelContext& context, std::span
     const int64_t each = rows_per_task(channels);
     context.parallel((batch + each - 1) / each, [&](int64_t t) {
       const int64_t first = t * each * channels;
-      isa.normalization->affine_pixels(x + first, channels, y + first, channels, std::min(each, batch - t * each),
-                                       channels, by.centre, by.factor, by.bias);
+      normalization_loops_f32<isa.loops>.affine_pixels(x + first, channels, y + first, channels,
+                                                       std::min(each, batch - t * each), channels, by.centre, by.factor,
+                                                       by.bias);
     });
     return {};
   }
@@ -134,7 +138,8 @@ Status batch_run(const KernelNode& node, const KernelContext& context, std::span
   context.parallel((planes + each - 1) / each, [&](int64_t t) {
     for (int64_t p = t * each; p < std::min(planes, (t + 1) * each); ++p) {
       const int64_t c = p % channels;
-      isa.normalization->affine(x + p * size, y + p * size, size, by.centre[c], by.factor[c], by.bias[c]);
+      normalization_loops_f32<isa.loops>.affine(x + p * size, y + p * size, size, by.centre[c], by.factor[c],
+                                                by.bias[c]);
     }
   });
   return {};
@@ -181,14 +186,14 @@ Status group_run(const KernelNode& node, const KernelContext& context, std::span
     for (int64_t g = t * each; g < std::min(all, (t + 1) * each); ++g) {
       const float* x = in[0].data<float>() + g * channels * size;
       float* y = out[0].data<float>() + g * channels * size;
-      const MomentsF32 m = isa.normalization->moments(x, channels * size);
+      const MomentsF32 m = normalization_loops_f32<isa.loops>.moments(x, channels * size);
       const double inverse = 1 / std::sqrt(m.variance + epsilon);
       for (int64_t i = 0; i < channels; ++i) {
         const int64_t c = g % groups * channels + i;
         const double factor = static_cast<double>(in[1].data<float>()[c]) * inverse;
         const double bias = static_cast<double>(in[2].data<float>()[c]) - m.rest * factor;
-        isa.normalization->affine(x + i * size, y + i * size, size, m.centre, static_cast<float>(factor),
-                                  static_cast<float>(bias));
+        normalization_loops_f32<isa.loops>.affine(x + i * size, y + i * size, size, m.centre,
+                                                  static_cast<float>(factor), static_cast<float>(bias));
       }
     }
   });
@@ -389,8 +394,8 @@ Status mean_variance_run(const KernelNode&, const KernelContext& context, std::s
       const auto centre = static_cast<float>(mean);
       const auto bias = static_cast<float>((static_cast<double>(centre) - mean) * factor);
       for (int64_t b = 0; b < s.before; ++b) {
-        isa.normalization->affine(in[0].data<float>() + row(b), out[0].data<float>() + row(b), s.behind, centre,
-                                  static_cast<float>(factor), bias);
+        normalization_loops_f32<isa.loops>.affine(in[0].data<float>() + row(b), out[0].data<float>() + row(b), s.behind,
+                                                  centre, static_cast<float>(factor), bias);
       }
     }
   });

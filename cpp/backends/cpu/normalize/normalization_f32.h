@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/loops.h"
+
 namespace pinnace::cpu {
 
 /// Of some numbers: their mean, nearly, what that left off, and their variance (of the population), 0 or more.
@@ -26,9 +28,6 @@ struct NormalizationLoops {
                         const float* centre, const float* factor, const float* bias);
 };
 
-extern const NormalizationLoops normalization_loops_f32_generic;
-#if defined(__x86_64__)
-extern const NormalizationLoops normalization_loops_f32_avx2, normalization_loops_f32_avx512;
-#endif
+PINNACE_LOOPS(NormalizationLoops, normalization_loops_f32)
 
 }  // namespace pinnace::cpu

@@ -5,6 +5,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/loops.h"
+
 namespace pinnace::cpu {
 
 /// One row of outputs of a max pool, all channels. Only taps inside x: `rows` of them down, the first at x; across,
@@ -24,12 +26,7 @@ struct MaxPoolRow {
 template <class T>
 using MaxPoolRowLoop = void(const MaxPoolRow<T>&);
 
-MaxPoolRowLoop<float> max_pool_row_f32_generic;
-#if defined(__x86_64__)
-MaxPoolRowLoop<float> max_pool_row_f32_avx2, max_pool_row_f32_avx512;
-#endif
-#if defined(__aarch64__) || defined(PINNACE_PACKS_ARM64)
-MaxPoolRowLoop<uint16_t> max_pool_row_f16_neon_dotprod;
-#endif
+PINNACE_LOOPS(MaxPoolRowLoop<float>, max_pool_row_f32)
+MaxPoolRowLoop<uint16_t> max_pool_row_f16_neon_dotprod;  // ARM64's
 
 }  // namespace pinnace::cpu

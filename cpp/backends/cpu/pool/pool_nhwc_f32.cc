@@ -2,6 +2,7 @@
 // an image already.
 #include "backends/cpu/f32_isa.h"
 #include "backends/cpu/nhwc_rows.h"
+#include "backends/cpu/pool/max_pool_row.h"
 #include "backends/cpu/pool/pool_plan.h"
 #include "backends/cpu/reduce/reduce_f32.h"
 #include "base/half.h"
@@ -18,6 +19,15 @@ bool max_pool_takes(const KernelNode& node) {
 }
 
 template <const auto& isa>
+void max_pool_row(const MaxPoolRow<ElementOf<isa>>& row) {
+  if constexpr (std::is_same_v<ElementOf<isa>, float>) {
+    max_pool_row_f32<isa.loops>(row);
+  } else {
+    max_pool_row_f16_neon_dotprod(row);
+  }
+}
+
+template <const auto& isa>
 void max_pool_rows(const KernelContext& context, std::span<const TensorView> in, std::span<const TensorView> out,
                    int64_t first, int64_t last) {
   using T = ElementOf<isa>;
@@ -27,19 +37,19 @@ void max_pool_rows(const KernelContext& context, std::span<const TensorView> in,
     const int64_t n = u / y.size.h, oy = u % y.size.h;
     const Taps taps = taps_at(w, 1, oy);
     if (w.taps() > kLargeWindow && loop_stops()) return;
-    isa.max_pool_row({.x = x.at + n * x.step + (taps.start + taps.first * w.dilation[1]) * x.row,
-                      .pitch = x.pitch,
-                      .tap_row = w.dilation[1] * x.row,
-                      .y = y.at + n * y.step + oy * y.row,
-                      .y_pitch = y.pitch,
-                      .channels = std::min(x.pitch, y.pitch),
-                      .in_w = x.size.w,
-                      .out_w = y.size.w,
-                      .rows = taps.last - taps.first,
-                      .kernel_w = w.kernel[2],
-                      .stride_x = w.stride[2],
-                      .dilation_x = w.dilation[2],
-                      .before_x = w.before[2]});
+    max_pool_row<isa>({.x = x.at + n * x.step + (taps.start + taps.first * w.dilation[1]) * x.row,
+                       .pitch = x.pitch,
+                       .tap_row = w.dilation[1] * x.row,
+                       .y = y.at + n * y.step + oy * y.row,
+                       .y_pitch = y.pitch,
+                       .channels = std::min(x.pitch, y.pitch),
+                       .in_w = x.size.w,
+                       .out_w = y.size.w,
+                       .rows = taps.last - taps.first,
+                       .kernel_w = w.kernel[2],
+                       .stride_x = w.stride[2],
+                       .dilation_x = w.dilation[2],
+                       .before_x = w.before[2]});
   }
 }
 

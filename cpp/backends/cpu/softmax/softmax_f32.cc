@@ -5,6 +5,7 @@
 
 #include "backends/cpu/pace.h"
 #include "backends/cpu/reduce/reduce_f32.h"
+#include "backends/cpu/softmax/softmax_f32.h"
 #include "ops/lines.h"
 
 namespace pinnace::cpu {
@@ -46,7 +47,8 @@ Status softmax_run(const KernelNode&, const KernelContext& context, std::span<co
   const int64_t each = std::max<int64_t>(1, 16384 / columns);
   context.parallel((rows + each - 1) / each, [&](int64_t t) {
     for (int64_t r = t * each; r < std::min(rows, (t + 1) * each); ++r) {
-      isa.softmax->softmax(in[0].data<float>() + r * columns, out[0].data<float>() + r * columns, columns);
+      softmax_loops_f32<isa.loops>.softmax(in[0].data<float>() + r * columns, out[0].data<float>() + r * columns,
+                                           columns);
     }
   });
   return {};

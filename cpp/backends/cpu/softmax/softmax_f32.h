@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "backends/cpu/loops.h"
+
 namespace pinnace::cpu {
 
 struct SoftmaxLoops {
@@ -13,9 +15,6 @@ struct SoftmaxLoops {
   float (*exp_sum)(const float* x, float* y, int64_t count);
 };
 
-extern const SoftmaxLoops softmax_loops_f32_generic;
-#if defined(__x86_64__)
-extern const SoftmaxLoops softmax_loops_f32_avx2, softmax_loops_f32_avx512;
-#endif
+PINNACE_LOOPS(SoftmaxLoops, softmax_loops_f32)
 
 }  // namespace pinnace::cpu
