@@ -1,9 +1,10 @@
 # What one types here: every target sets up and builds what it needs first, and is quick to start the second time.
-# Variables: JOBS=2 (compilers at a time), PLATFORMS="x86_64 aarch64" (of the Java package's libraries), TEST_ARGS, FUZZ_ARGS, BENCH_ARGS and SOAK_MINUTES (passed on to what runs),
-# SOAK_PRESET=asan, TURN=tsan.
+# Variables: JOBS=2 (compilers at a time), PLATFORMS="x86_64 aarch64" (of the Java package's libraries), TEST_ARGS, FUZZ_ARGS,
+# BENCH_ARGS and SOAK_MINUTES (passed on to what runs), SOAK_PRESET=asan, TURN=tsan.
 SHELL := /bin/bash
 PYTHON := $(CURDIR)/.venv/bin/python
 JOBS ?= $(shell nproc)
+MACHINE := $(shell uname -m)
 SOAK_MINUTES ?= 60
 CMAKE_PYTHON := -DPython_EXECUTABLE=$(PYTHON) -DPython3_EXECUTABLE=$(PYTHON)
 
@@ -36,7 +37,9 @@ install: build/release/build.ninja ## libraries, headers, pinnace-run and pinnac
 demo: install ## the example, from a model to its answers
 	@$(PYTHON) examples/demo.py
 
-java: build/release/build.ninja ## the Java packages: build/java/pinnace.jar, with the native library inside, and pinnace-pytorch.jar
+# Both Linux platforms where there is a compiler for the other one.
+java: PLATFORMS ?= $(MACHINE) $(and $(filter x86_64,$(MACHINE)),$(shell command -v aarch64-linux-gnu-g++),aarch64)
+java: build/release/build.ninja ## the Java packages: build/java/pinnace.jar, with native libraries inside, and pinnace-pytorch.jar
 	@JOBS=$(JOBS) PLATFORMS="$(PLATFORMS)" scripts/java.sh
 
 aar: java ## the Android packages in build/aar, with the NDK that ANDROID_NDK names
