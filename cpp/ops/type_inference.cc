@@ -115,8 +115,12 @@ Status infer_one(const Graph& graph, const Node& node, TypeInference& state, con
   if (stopped()) return stop_status(str_cat(node.op, " '", node.name, "'"));
   const OpDef* op = ops.find(node.op);
   if (!op) {
-    return unsupported("operator ", node.op, " (node '", node.name, "'", node.source.text().empty() ? "" : ", ",
-                       node.source.text(), ") is not in this build, which has ", all_ops().size(), " operators");
+    const std::string where = node.source.text();
+    const std::string what =
+        str_cat("operator ", node.op, " (node '", node.name, "'", where.empty() ? "" : ", ", where);
+    if (node.op.find('.') != std::string::npos)  // as no built-in name has
+      return unsupported(what, ") is an application's own, which is not registered here");
+    return unsupported(what, ") is not in this build, which has ", all_ops().size(), " operators");
   }
   if (node.version != op->version) {
     return unsupported(node.op, " '", node.name, "' is of operator version ", node.version, ", this build has ",

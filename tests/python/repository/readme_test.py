@@ -37,6 +37,37 @@ def test_python_runs(tmp_path: Path) -> None:
     assert (tmp_path / "net.pnc").stat().st_size > 576 * 10 * 4
 
 
+def test_operators_of_ones_own(tmp_path: Path) -> None:
+    """The example of docs/using.md, and a program that does not know the operator."""
+    page = (ROOT / "docs/using.md").read_text()
+    (code,) = re.findall(r"^## Operators of your own\n.*?^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    other = """import pinnace as pn
+program = pn.Program.open("limited.pnc")
+print(list(program.inputs))
+try:
+    pn.Session(program)
+except pn.Unsupported as error:
+    print(error)
+"""
+    said = []
+    for script in (code, other):
+        done = subprocess.run(
+            [sys.executable, "-c", script],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(ROOT / "python"), "PATH": "/usr/bin:/bin"},
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        said.append(done.stdout)
+    assert "runs the application's own code" in said[0]
+    assert "['x']" in said[1]
+    assert "operator mylib.limit_norm" in said[1]
+    assert "is an application's own, which is not registered here" in said[1]
+
+
 def test_cpp_compiles(tmp_path: Path) -> None:
     (code,) = blocks("cpp")
     includes = "".join(line + "\n" for line in code.splitlines() if line.startswith("#"))

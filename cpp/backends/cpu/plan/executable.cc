@@ -72,7 +72,8 @@ std::string CpuExecutable::notice(size_t i) const {
   if (legalized_) i = static_cast<size_t>(legalized_->node_of[i]);
   const Call& call = calls_[static_cast<size_t>(lowered_.node_of[i])];
   if (!call.nothing_to_do && name_of(call) == kReferenceCode) {
-    return "runs by reference code: no kernel takes its types and sizes";
+    return call.op->context ? "runs the application's own code"
+                            : "runs by reference code: no kernel takes its types and sizes";
   }
   return call.packed_here ? notice_ : std::string();
 }
