@@ -85,6 +85,8 @@ def input_array(name: str, value: Any, dtype: np.dtype[Any] | None = None) -> An
     """as_array() of what a user gives. InvalidArgument, beginning with `name`: it is no array, as a ragged list is, or
     has elements that are masked, or numbers that `dtype` does not hold.
     """
+    if type(value) is np.ndarray:
+        return value
     # A masked array, not by the name of its class: numpy imports numpy.ma when that is first named, under a lock that a
     # fork would leave held in the child.
     if isinstance(value, np.ndarray) and np.any(getattr(value, "mask", False)):
@@ -104,17 +106,22 @@ def ordered_inputs(specs: Mapping[str, TensorSpec], inputs: Any) -> list[Any]:
     """The arrays of a call in the order of `specs`, its inputs. InvalidArgument: it is no mapping, names are missing or
     unknown, or a value is no array.
     """
-    if not isinstance(inputs, Mapping):
+    if not isinstance(inputs, dict | Mapping):
         names = ", ".join(map(repr, specs)) or "none"
         raise _core.InvalidArgument(f"inputs: {type(inputs).__name__}, must be arrays by name ({names})")
-    missing = [name for name in specs if name not in inputs]
-    extra = [name for name in inputs if name not in specs]
-    if missing or extra:
-        parts = [f"missing {', '.join(map(repr, missing))}"] * bool(missing)
-        parts += [f"unknown {', '.join(map(repr, extra))}"] * bool(extra)
-        takes = ", ".join(str(spec) for spec in specs.values()) or "no inputs"
-        raise _core.InvalidArgument(f"inputs: {'; '.join(parts)}; the program takes {takes}")
-    return [input_array(f"input {name!r}", inputs[name], spec.dtype) for name, spec in specs.items()]
+    if inputs.keys() != specs.keys():
+        missing = [name for name in specs if name not in inputs]
+        extra = [name for name in inputs if name not in specs]
+        if missing or extra:
+            parts = [f"missing {', '.join(map(repr, missing))}"] * bool(missing)
+            parts += [f"unknown {', '.join(map(repr, extra))}"] * bool(extra)
+            takes = ", ".join(str(spec) for spec in specs.values()) or "no inputs"
+            raise _core.InvalidArgument(f"inputs: {'; '.join(parts)}; the program takes {takes}")
+    # A run of a small network takes as long as some of these calls: plain arrays need none.
+    return [
+        value if type(value := inputs[name]) is np.ndarray else input_array(f"input {name!r}", value, spec.dtype)
+        for name, spec in specs.items()
+    ]
 
 
 __all__ = ["as_array", "as_tensor", "input_array", "ordered_inputs", "to_numpy"]

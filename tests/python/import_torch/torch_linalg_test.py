@@ -463,7 +463,7 @@ def test_diagonals_of_dynamic_sizes(dims: dict[int, str], offset: int) -> None:
         ]
 
     known = {name: pn.Dim(name, 2, 40) for name in dims.values()}
-    shapes = [{axis: known[name] for axis, name in dims.items()}]
+    shapes = (({axis: known[name] for axis, name in dims.items()},),)
     program = pn.load(Function(diagonals), (random(3, 7, 7 if len(known) < len(dims) else 5),), shapes).build()
     for side, other in ((2, 5), (5, 2), (4, 9), (40, 30), (3, 3)):
         sizes = [side if 1 in dims else 7, other if 2 in dims else 5]
