@@ -79,7 +79,7 @@ Result<Thread> Thread::start(std::function<void()> body) {
     if (const int problem = pthread_create(&thread.handle_, nullptr, run_body, given.get())) {
       return out_of_memory("a thread cannot be started: ", std::strerror(problem));
     }
-    static_cast<void>(given.release());  // the thread's now
+    (void)given.release();  // NOLINT(bugprone-unused-return-value): the thread's now
     thread.process_ = ::getpid();
     thread.joinable_ = true;
     return thread;

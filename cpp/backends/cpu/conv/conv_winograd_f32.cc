@@ -158,6 +158,15 @@ int64_t winograd_scratch_bytes(const KernelNode& node, int threads) {
   return (p.v + p.m) * threads * 4;
 }
 
+template <int OUT>
+const WinogradF32& of_size(const WinogradTilesF32& tiles) {
+  if constexpr (OUT == 4) {
+    return tiles.four;
+  } else {
+    return tiles.two;
+  }
+}
+
 template <const F32Isa& isa, int OUT>
 Status winograd_run(const KernelNode& node, const KernelContext& context, std::span<const TensorView> in,
                     std::span<const TensorView> out) {
@@ -169,7 +178,7 @@ Status winograd_run(const KernelNode& node, const KernelContext& context, std::s
   const Passes passes(c, x.size.n, OUT);
   const PackedB shape = position_shape(c);
   const GemmTilesF32& tiles = *isa.gemm;
-  const WinogradF32& winograd = OUT == 4 ? winograd_f32<isa.loops>.four : winograd_f32<isa.loops>.two;
+  const WinogradF32& winograd = of_size<OUT>(winograd_f32<isa.loops>);
   const auto* bias = reinterpret_cast<const float*>(context.packed);
   const float* weights = bias + bias_floats(c);
   const int64_t weight_floats = shape.floats(tiles), panels = shape.panels(tiles);
@@ -199,7 +208,7 @@ Status winograd_run(const KernelNode& node, const KernelContext& context, std::s
                              passes.out_row,
                              count,
                              {}};
-    product.block(tiles, 0, count, p0, p1);
+    product.block(tiles, 0, count, p0, p1);  // NOLINT(clang-analyzer-core.CallAndMessage): tiles is a constant
   };
   const auto finish = [&](int64_t first, int64_t from, int64_t to, const float* m) {
     for (int64_t t = from; t < to; ++t) {
