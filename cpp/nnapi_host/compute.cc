@@ -88,8 +88,8 @@ int launch(ANeuralNetworksExecution* execution, std::vector<std::shared_ptr<Comp
 int ANeuralNetworksExecution::check_ready() const {
   for (const Binding& input : inputs) {
     if (!input.set) return ANEURALNETWORKS_BAD_DATA;
-    const bool open = input.dynamic_rank || std::find(input.dims.begin(), input.dims.end(), 0u) != input.dims.end();
-    if (input.data && open) return ANEURALNETWORKS_BAD_DATA;
+    const bool dynamic = input.dynamic_rank || std::find(input.dims.begin(), input.dims.end(), 0u) != input.dims.end();
+    if (input.data && dynamic) return ANEURALNETWORKS_BAD_DATA;
   }
   const bool all = std::all_of(outputs.begin(), outputs.end(), [](const Binding& b) { return b.set; });
   return all ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_BAD_DATA;
@@ -266,8 +266,9 @@ int plain::Execution_startComputeWithDependencies(ANeuralNetworksExecution* exec
   }
   if (duration != 0 && execution->explicit_devices != 1) return ANEURALNETWORKS_BAD_DATA;
   for (const Binding& output : execution->outputs) {
-    const bool open = output.dynamic_rank || std::find(output.dims.begin(), output.dims.end(), 0u) != output.dims.end();
-    if (output.set && open) return ANEURALNETWORKS_BAD_DATA;
+    const bool dynamic =
+        output.dynamic_rank || std::find(output.dims.begin(), output.dims.end(), 0u) != output.dims.end();
+    if (output.set && dynamic) return ANEURALNETWORKS_BAD_DATA;
   }
   Deadline deadline;
   if (const int code = execution->start(deadline)) return code;

@@ -22,21 +22,21 @@ int merge_type(const nnapi::Operand& operand, const ANeuralNetworksOperandType* 
     }
   }
   dynamic_rank = operand.tensor() && dims.empty();
-  const bool open = dynamic_rank || std::find(dims.begin(), dims.end(), 0u) != dims.end();
-  if (open && !may_be_dynamic) return ANEURALNETWORKS_BAD_DATA;
+  const bool dynamic = dynamic_rank || std::find(dims.begin(), dims.end(), 0u) != dims.end();
+  if (dynamic && !may_be_dynamic) return ANEURALNETWORKS_BAD_DATA;
   return bytes_of(operand, dims, dynamic_rank) ? ANEURALNETWORKS_NO_ERROR : ANEURALNETWORKS_BAD_DATA;
 }
 
 std::optional<uint64_t> bytes_of(const nnapi::Operand& operand, std::span<const uint32_t> dims, bool dynamic_rank) {
   if (dynamic_rank) return 0;
   uint64_t known = nnapi::info(operand.type).bytes;
-  bool open = false;
+  bool dynamic = false;
   for (uint32_t d : dims) {
-    open |= d == 0;
+    dynamic |= d == 0;
     if (d) known *= d;
     if (known > UINT32_MAX) return std::nullopt;
   }
-  return open ? 0 : known;
+  return dynamic ? 0 : known;
 }
 
 int code_of(const Status& status) {

@@ -85,8 +85,6 @@ def input_array(name: str, value: Any, dtype: np.dtype[Any] | None = None) -> An
     """as_array() of what a user gives. InvalidArgument, beginning with `name`: it is no array, as a ragged list is, or
     has elements that are masked, or numbers that `dtype` does not hold.
     """
-    if type(value) is np.ndarray:
-        return value
     # A masked array, not by the name of its class: numpy imports numpy.ma when that is first named, under a lock that a
     # fork would leave held in the child.
     if isinstance(value, np.ndarray) and np.any(getattr(value, "mask", False)):

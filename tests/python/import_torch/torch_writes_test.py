@@ -138,6 +138,17 @@ def test_overlapping_views_themselves_are_refused(form: Callable[[Tensor], Tenso
         pn.load(Of(form), (torch.randn(4),)).build()
 
 
+def test_writes_through_diagonals_of_dynamic_size_say_why_not() -> None:
+    class Shifted(nn.Module):
+        def forward(self, x: Tensor) -> Tensor:
+            y = x.clone()
+            y.diagonal(0, 1, 2).add_(1)
+            return y
+
+    with pytest.raises(pn.ConversionError, match=r"of dynamic size may lie on one another: aten\.diagonal"):
+        pn.load(Shifted(), (torch.randn(2, 5, 6),), [{1: pn.Dim("rows", 2, 9)}])
+
+
 # ---- which of a module's tensors are written to
 
 SHARING = Path(__file__).resolve().parents[3] / "cpp/import/torch/sharing.cc"

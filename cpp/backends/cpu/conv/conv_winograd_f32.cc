@@ -159,7 +159,7 @@ int64_t winograd_scratch_bytes(const KernelNode& node, int threads) {
 }
 
 template <int OUT>
-const WinogradF32& of_size(const WinogradTilesF32& tiles) {
+const WinogradF32& transforms_of_tile(const WinogradTilesF32& tiles) {
   if constexpr (OUT == 4) {
     return tiles.four;
   } else {
@@ -178,7 +178,7 @@ Status winograd_run(const KernelNode& node, const KernelContext& context, std::s
   const Passes passes(c, x.size.n, OUT);
   const PackedB shape = position_shape(c);
   const GemmTilesF32& tiles = *isa.gemm;
-  const WinogradF32& winograd = of_size<OUT>(winograd_f32<isa.loops>);
+  const WinogradF32& winograd = transforms_of_tile<OUT>(winograd_f32<isa.loops>);
   const auto* bias = reinterpret_cast<const float*>(context.packed);
   const float* weights = bias + bias_floats(c);
   const int64_t weight_floats = shape.floats(tiles), panels = shape.panels(tiles);

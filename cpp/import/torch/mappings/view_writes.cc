@@ -99,6 +99,12 @@ ValueId put(Call& c, ValueId base, ValueId places, ValueId written) {
   return c.reshape(y, c.sizes_of(base));
 }
 
+/// True if sizes or strides of the view are not numbers.
+bool is_dynamic(const TensorMeta& meta) {
+  const auto named = [](const SizeDef& size) { return !size.expression.empty(); };
+  return std::ranges::any_of(meta.sizes, named) || std::ranges::any_of(meta.strides, named);
+}
+
 /// True if elements may have one place, as strides say it: each must be beyond all that the smaller ones reach.
 bool overlaps(const TensorMeta& meta) {
   std::vector<std::pair<int64_t, int64_t>> dims;  // stride, size - 1
@@ -238,8 +244,11 @@ void write_by_places(Call& c, std::span<const Handle> views, ValueId base, Value
   const TensorMeta* meta = Call(c.builder(), *inner.scope, *inner.node, {}, {}).meta(inner.output);
   const std::string_view writer = table_name(c.node());
   const bool equal = writer == "aten.fill_" || writer == "aten.zero_";  // in whatever order
-  if (!equal && (!meta || overlaps(*meta)))
-    return c.fail("elements of the view lie on one another", std::string(table_name(*inner.node)));
+  if (!equal && (!meta || overlaps(*meta))) {
+    const char* why = meta && is_dynamic(*meta) ? "elements of a view of dynamic size may lie on one another"
+                                                : "elements of the view lie on one another";
+    return c.fail(why, std::string(table_name(*inner.node)));
+  }
   ValueId places = numbers_of(c, base);
   for (const Handle& view : views) {
     if (c.ok()) places = view_of_numbers(c, view, table_name(*view.node), places);
