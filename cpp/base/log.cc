@@ -122,14 +122,14 @@ void send_log(LogLevel level, std::string_view text) {
   if (in_sink) return;
   // Escaped in steps, for a character may become four: the line is what has a limit.
   std::string line;
-  size_t done = 0;
-  while (done < text.size() && line.size() < kLongestText) {
-    size_t end = std::min(text.size(), done + std::max<size_t>(4, (kLongestText - line.size()) / 4));
+  size_t escaped = 0;
+  while (escaped < text.size() && line.size() < kLongestText) {
+    size_t end = std::min(text.size(), escaped + std::max<size_t>(4, (kLongestText - line.size()) / 4));
     while (end < text.size() && (static_cast<unsigned char>(text[end]) & 0xc0) == 0x80) ++end;  // whole characters
-    line += printable(text.substr(done, end - done));
-    done = end;
+    line += printable(text.substr(escaped, end - escaped));
+    escaped = end;
   }
-  if (done < text.size()) line += str_cat(" ... (", text.size() - done, " bytes more)");
+  if (escaped < text.size()) line += str_cat(" ... (", text.size() - escaped, " bytes more)");
   const Call call;
   if (listening.load()) receiver.call(receiver, level, line);
 }

@@ -187,20 +187,20 @@ struct OpFunction {
   pnc_op_function function;
   void* user;
 
-  Status call(const Values& inputs, const CustomAttributes& attributes, const Values& outputs,
-              std::span<TensorType> shaped) const;
+  Status call_with(const Values& inputs, const CustomAttributes& attributes, const Values& outputs,
+                   std::span<TensorType> shaped) const;
   Status operator()(std::span<const TensorType> inputs, const CustomAttributes& attributes,
                     std::span<TensorType> outputs) const {
-    return call({inputs, {}}, attributes, {outputs, {}}, outputs);
+    return call_with({inputs, {}}, attributes, {outputs, {}}, outputs);
   }
   Status operator()(std::span<const Tensor> inputs, const CustomAttributes& attributes,
                     std::span<const Tensor> outputs) const {
-    return call({{}, inputs}, attributes, {{}, outputs}, {});
+    return call_with({{}, inputs}, attributes, {{}, outputs}, {});
   }
 };
 
-Status OpFunction::call(const Values& inputs, const CustomAttributes& attributes, const Values& outputs,
-                        std::span<TensorType> shaped) const {
+Status OpFunction::call_with(const Values& inputs, const CustomAttributes& attributes, const Values& outputs,
+                             std::span<TensorType> shaped) const {
   std::vector<pnc_tensor> in, out;
   PINNACE_TRY(inputs.fill(in));
   PINNACE_TRY(outputs.fill(out));

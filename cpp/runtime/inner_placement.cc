@@ -5,9 +5,9 @@
 namespace pinnace {
 namespace {
 
-class Rows {
+class PlacementRows {
  public:
-  Rows(const Prepared::Data& data, bool may_plan) : data_(data), may_plan_(may_plan) {}
+  PlacementRows(const Prepared::Data& data, bool may_plan) : data_(data), may_plan_(may_plan) {}
 
   std::vector<Placement> made;
 
@@ -84,7 +84,7 @@ class Rows {
 
 std::vector<Placement> Prepared::Data::placement_of(const Plan& plan, bool may_plan,
                                                     const ChosenKernels* chosen) const {
-  Rows rows(*this, may_plan);
+  PlacementRows rows(*this, may_plan);
   if (chosen && !chosen->empty()) {
     std::vector<Placement> own = plan.placement;
     for (const ChosenKernel& c : *chosen) {
