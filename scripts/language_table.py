@@ -44,7 +44,7 @@ ROWS = (
     ("time of each node", "Session.profile", "Session::profile", "pnc_session_profile", "Session.profile"),
     ("power, priority, deadlines, processors", "Service", "Service", "pnc_session_options", "Service"),
     ("operators of one's own", "custom_op", "CustomOp", "pnc_custom_op_create", "CustomOp"),
-    ("messages", "set_log_level", "set_log_sink", "pnc_set_log_sink", NONE),
+    ("messages", "set_log_level", "set_log_sink", "pnc_set_log_sink", "Log.setSink"),
     ("tests and times of this device", NONE, NONE, NONE, "Report.run"),
 )
 

@@ -169,8 +169,9 @@ def test_what_shrinking_keeps_is_what_the_library_asks_for() -> None:
     assert "org/pinnace/PinnaceException" in asked
     assert "class org.pinnace.PinnaceException { static org.pinnace.PinnaceException of(...); }" in rules
     assert "class org.pinnace.CustomOp { static byte[] called(...); }" in rules
+    assert "class org.pinnace.Log { static void called(...); }" in rules
     found = set(re.findall(r'FindClass\(env, "(org/pinnace/\w+)"\)', asked))
-    assert found == {"org/pinnace/PinnaceException", "org/pinnace/CustomOp"}
+    assert found == {"org/pinnace/PinnaceException", "org/pinnace/CustomOp", "org/pinnace/Log"}
     assert "class org.pinnace.Native { native <methods>; }" in rules
 
 

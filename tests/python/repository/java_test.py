@@ -306,6 +306,19 @@ def test_operators_of_the_application(jar: Path, folder: Path) -> None:
     assert junit(folder, "CustomOpTest") == 6
 
 
+def test_messages(jar: Path, folder: Path) -> None:
+    assert junit(folder, "LogTest") == 9
+
+
+@pytest.mark.parametrize("caller", ["sink", "operator"])
+def test_the_process_ends_while_runs_call_java(jar: Path, folder: Path, caller: str) -> None:
+    path = os.pathsep.join(map(str, (JAR, JAR.parent / "tests.jar")))
+    command = ["java", f"-Dpinnace.tests={folder}", "-cp", path, "org.pinnace.Exits", caller]
+    for how, status in (("exit", 7), ("return", 0)):
+        done = subprocess.run([*command, how], capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == status, done.stderr[-3000:]
+
+
 def test_the_bits_of_python_and_no_growth(jar: Path, folder: Path) -> None:
     assert junit(folder, "ZooTest", "EnduranceTest") == 4
 
@@ -378,7 +391,7 @@ def test_under_an_arm64_jvm(jar: Path, folder: Path) -> None:
         assert "org/pinnace/native/linux-aarch64/libpinnace_jni.so" in archive.namelist()
     java = root / "usr/lib/jvm/java-17-openjdk-arm64/bin/java"
     emulated = ("qemu-aarch64", "-L", root, java, "-Xint")
-    classes = ("SessionTest", "CustomOpTest", "EnduranceTest")
+    classes = ("SessionTest", "CustomOpTest", "LogTest", "EnduranceTest")
     assert junit(folder, *classes, runs=2000, java=emulated, machine="aarch64") >= 20
 
 

@@ -6,14 +6,28 @@
 #include <stdlib.h>
 #include <string.h>
 
+static JavaVM* machine;
 static jclass exceptions; /* org.pinnace.PinnaceException */
 static jmethodID exception_of;
 
 int load_border(JNIEnv* env) {
+  if ((*env)->GetJavaVM(env, &machine) != JNI_OK) return 0;
   jclass found = (*env)->FindClass(env, "org/pinnace/PinnaceException");
   if (!found || !(exceptions = (*env)->NewGlobalRef(env, found))) return 0;
   exception_of = (*env)->GetStaticMethodID(env, exceptions, "of", "(IJ[B)Lorg/pinnace/PinnaceException;");
   return exception_of != NULL;
+}
+
+JNIEnv* attach(int* attached) {
+  JNIEnv* env = NULL;
+  *attached = 0;
+  if ((*machine)->GetEnv(machine, (void**)&env, JNI_VERSION_1_6) == JNI_OK) return env;
+  *attached = (*machine)->AttachCurrentThreadAsDaemon(machine, (void*)&env, NULL) == JNI_OK;
+  return *attached ? env : NULL;
+}
+
+void detach(int attached) {
+  if (attached) (*machine)->DetachCurrentThread(machine);
 }
 
 /* ---- cells ------------------------------------------------------------------------------------------------------ */

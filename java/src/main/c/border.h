@@ -33,6 +33,11 @@ int ok(JNIEnv* env, pnc_status status);
 /* The bytes of a byte[] that is closed by a null character, in memory for free(); null with an exception. */
 char* text_of(JNIEnv* env, jbyteArray array);
 
+/* This thread's environment. A thread that is not the JVM's is attached to it, which *attached says: detach() follows.
+ * NULL: it cannot be attached. */
+JNIEnv* attach(int* attached);
+void detach(int attached);
+
 static inline void* pointer(jlong number) {
   return (void*)(intptr_t)number;
 }
@@ -43,6 +48,7 @@ static inline jlong number_of(const void* object) {
 /* Look up what each file asks Java for, once; 0: it is not there, with an exception. */
 int load_border(JNIEnv* env);
 int load_operators(JNIEnv* env);
+int load_log(JNIEnv* env);
 
 /* Operators of the application: see operators.c. */
 const pnc_custom_op* operator_of(jlong number);

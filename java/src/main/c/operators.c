@@ -17,7 +17,6 @@ int load_operators(JNIEnv* env) {
 }
 
 typedef struct java_operator {
-  JavaVM* vm;
   jobject functions; /* a global reference to CustomOp.Functions */
   pnc_custom_op* op;
 } java_operator;
@@ -101,14 +100,11 @@ static pnc_status call_java(JNIEnv* env, const java_operator* op, pnc_op_call* c
 
 /* On any thread: one that is not the JVM's is attached for the call. */
 static pnc_status call_operator(const java_operator* op, pnc_op_call* call, int shape) {
-  JNIEnv* env = NULL;
-  int attached = 0;
-  if ((*op->vm)->GetEnv(op->vm, (void**)&env, JNI_VERSION_1_6) != JNI_OK) {
-    attached = (*op->vm)->AttachCurrentThreadAsDaemon(op->vm, (void*)&env, NULL) == JNI_OK;
-    if (!attached) {
-      snprintf(call->message, sizeof call->message, "the thread cannot be attached to the JVM");
-      return PNC_OUT_OF_MEMORY;
-    }
+  int attached;
+  JNIEnv* env = attach(&attached);
+  if (!env) {
+    snprintf(call->message, sizeof call->message, "the thread cannot be attached to the JVM");
+    return PNC_OUT_OF_MEMORY;
   }
   pnc_status status = PNC_OUT_OF_MEMORY;
   if ((*env)->PushLocalFrame(env, 16) == 0) { /* a run may call often before it returns to Java */
@@ -121,7 +117,7 @@ static pnc_status call_operator(const java_operator* op, pnc_op_call* call, int 
   if (status == PNC_OUT_OF_MEMORY && !call->message[0]) {
     snprintf(call->message, sizeof call->message, "the JVM has no memory for the call");
   }
-  if (attached) (*op->vm)->DetachCurrentThread(op->vm);
+  detach(attached);
   return status;
 }
 
@@ -148,7 +144,7 @@ NATIVE(jlong, customOp)(JNIEnv* env, jclass self, jbyteArray name, jint outputs,
   char* text = text_of(env, name);
   if (!text) return 0;
   java_operator* op = calloc(1, sizeof *op);
-  if (!op || (*env)->GetJavaVM(env, &op->vm) != JNI_OK || !(op->functions = (*env)->NewGlobalRef(env, functions))) {
+  if (!op || !(op->functions = (*env)->NewGlobalRef(env, functions))) {
     free(op);
     free(text);
     if (!(*env)->ExceptionCheck(env)) throw_new(env, "java/lang/OutOfMemoryError", "an operator of pinnace");

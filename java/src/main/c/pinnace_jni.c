@@ -20,7 +20,7 @@ JNIEXPORT jint JNICALL JNI_OnLoad(JavaVM* vm, void* reserved) {
   (void)reserved;
   JNIEnv* env = NULL;
   if ((*vm)->GetEnv(vm, (void**)&env, JNI_VERSION_1_6) != JNI_OK) return JNI_ERR;
-  if (!load_border(env) || !load_operators(env)) return JNI_ERR;
+  if (!load_border(env) || !load_operators(env) || !load_log(env)) return JNI_ERR;
   jclass descriptors = (*env)->FindClass(env, "java/io/FileDescriptor");
   if (!descriptors) return JNI_ERR;
   descriptor_number = (*env)->GetFieldID(env, descriptors, "fd", "I");

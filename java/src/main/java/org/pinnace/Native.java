@@ -156,6 +156,11 @@ final class Native {
 
   static native boolean cancelled(long token);
 
+  /** Whether messages of that level and above go to {@link Log#called}; none is under way on return that began before. */
+  static native void logTo(boolean wanted, int least);
+
+  static native void logLevel(int least);
+
   /** The address of a direct buffer's first byte; 0: it is none. */
   static native long address(Object buffer);
 }
