@@ -44,6 +44,7 @@ cpp_filter=${filter:-'*'}
 left_out='DeviceSearches.AProcessEndsInTheMiddleOfOne'
 [[ $preset == tsan && -z $filter ]] && cpp_filter=$(IFS=: && echo "${thread_tests[*]}:-$left_out")
 python_tests=(sessions/{threads,forks,cancel,await,session_threads}_test.py package/logging_test.py)
+[[ $preset == asan ]] && python_tests+=(hostile/argument_kinds_test.py)
 
 targets=()
 [[ $only != python ]] && targets+=(pinnace_tests)

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "backends/node_timings.h"
 #include "backends/service.h"
 #include "base/cancel.h"
 #include "base/threads/thread_pool.h"
@@ -83,22 +84,15 @@ class KeptStates {
 /// What Executable::kernel() says of a node that no kernel takes.
 inline constexpr std::string_view kReferenceCode = "reference";
 
-/// Timing of one node; `node` is an index into Graph::nodes of the graph that runs.
-struct NodeTiming {
-  const Node* node;
-  std::string_view backend, kernel;  ///< point to text that lives as long as the executable
-  std::chrono::steady_clock::time_point start, end;
-};
-
 /// What one run brings along.
 struct RunContext {
   std::byte* workspace = nullptr;  ///< Executable::workspace_bytes() bytes, aligned; contents do not survive the run
   ThreadPool* pool = nullptr;
   int threads = 1;
-  bool workers_stay_awake = true;              ///< between the loops of a run; false: to save power
-  std::chrono::nanoseconds loop_limit{0};      ///< a loop without a count that takes longer is cancelled; 0: none
-  std::vector<NodeTiming>* timings = nullptr;  ///< null: not profiled
-  KeptStates* states = nullptr;                ///< of the executable; views of what it keeps are not looked at
+  bool workers_stay_awake = true;          ///< between the loops of a run; false: to save power
+  std::chrono::nanoseconds loop_limit{0};  ///< a loop without a count that takes longer is cancelled; 0: none
+  NodeTimings* timings = nullptr;          ///< null: not profiled
+  KeptStates* states = nullptr;            ///< of the executable; views of what it keeps are not looked at
   /// Whether the run is to end, with stop_status(): to be asked between operators, on the thread that called run.
   bool cancelled() const { return stopped(); }
 };

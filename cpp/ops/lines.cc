@@ -32,8 +32,8 @@ void load_line(const TensorView& t, int64_t first, int64_t step, int64_t count, 
     return;
   }
   visit(t.dtype(), [&](auto zero) {
-    const auto* from = t.data<decltype(zero)>() + first;
-    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<double>(widen(from[i * step]));
+    const auto* from = t.data<decltype(zero)>();
+    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<double>(widen(from[first + i * step]));
   });
 }
 
@@ -46,23 +46,25 @@ void store_line(const TensorView& t, int64_t first, int64_t step, int64_t count,
   }
   visit(t.dtype(), [&](auto zero) {
     using T = decltype(zero);
-    T* to = t.data<T>() + first;
-    for (int64_t i = 0; i < count; ++i) to[i * step] = static_cast<T>(from[i]);
+    T* to = t.data<T>();
+    for (int64_t i = 0; i < count; ++i) to[first + i * step] = static_cast<T>(from[i]);
   });
 }
 
 void load_order(const TensorView& t, int64_t first, int64_t step, int64_t count, uint64_t* to) {
   visit(t.dtype(), [&](auto zero) {
-    const auto* from = t.data<decltype(zero)>() + first;
-    for (int64_t i = 0; i < count; ++i) to[i] = order_of(from[i * step]);
+    const auto* from = t.data<decltype(zero)>();
+    for (int64_t i = 0; i < count; ++i) to[i] = order_of(from[first + i * step]);
   });
 }
 
 void load_centered(const TensorView& t, int64_t first, int64_t step, int64_t count, int32_t zero, uint32_t* to) {
   const auto run = [&](const auto* from) {
-    for (int64_t i = 0; i < count; ++i) to[i] = static_cast<uint32_t>(static_cast<int32_t>(from[i * step]) - zero);
+    for (int64_t i = 0; i < count; ++i) {
+      to[i] = static_cast<uint32_t>(static_cast<int32_t>(from[first + i * step]) - zero);
+    }
   };
-  t.dtype() == DType::kI8 ? run(t.data<int8_t>() + first) : run(t.data<uint8_t>() + first);
+  t.dtype() == DType::kI8 ? run(t.data<int8_t>()) : run(t.data<uint8_t>());
 }
 
 bool is_row_of(const Shape& from, const Shape& to, int axis) {

@@ -24,8 +24,8 @@ constexpr DTypes kSigned = kI8 | kI32 | kI64 | dtypes(DType::kI16);
 /// Elements of a tensor of integers as 64 bits, extended by their sign if they have one.
 void load_ints(const TensorView& t, int64_t first, int64_t step, int64_t count, uint64_t* to) {
   visit_int(t.dtype(), [&](auto zero) {
-    const auto* from = t.data<decltype(zero)>() + first;
-    for (int64_t j = 0; j < count; ++j) to[j] = static_cast<uint64_t>(static_cast<int64_t>(from[j * step]));
+    const auto* from = t.data<decltype(zero)>();
+    for (int64_t j = 0; j < count; ++j) to[j] = static_cast<uint64_t>(static_cast<int64_t>(from[first + j * step]));
   });
 }
 

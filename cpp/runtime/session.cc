@@ -101,8 +101,8 @@ struct Session::Data {
   }
 
   /// before_commit: called once the nodes have run; where it fails, states and results are as after a failed run.
-  Status run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options,
-             std::vector<NodeTiming>* timings, const std::function<Status()>& before_commit = {});
+  Status run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options, NodeTimings* timings,
+             const std::function<Status()>& before_commit = {});
   /// The same without timings, with a message of its time where runs are traced. One run, after the first ones, is
   /// timed where reference code has a part in it, and a warning says so if that part is large.
   Status run_logged(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options) {
@@ -113,9 +113,9 @@ struct Session::Data {
     }
     if (!looks && !logs(LogLevel::kTrace)) return run(in, out, options, nullptr);
     const LogTime time;
-    std::vector<NodeTiming> timings;
+    NodeTimings timings;
     Status status = run(in, out, options, looks ? &timings : nullptr);
-    if (looks && status.ok()) log_several(LogLevel::kWarn, [&] { warn_of_reference_code(timings); });
+    if (looks && status.ok()) log_several(LogLevel::kWarn, [&] { warn_of_reference_code(timings.rows()); });
     PINNACE_LOG_TRACE("ran '", prepared->data().graph().name, "' in ", time.text(),
                       status.ok() ? "" : ", which failed: ", status.ok() ? "" : code_name(status.code()));
     return status;
@@ -127,7 +127,7 @@ struct Session::Data {
     return std::any_of(now.plan->placement.begin(), now.plan->placement.end(), is_reference) ||
            (now.chosen && std::any_of(now.chosen->begin(), now.chosen->end(), is_reference));
   }
-  void warn_of_reference_code(std::span<const NodeTiming> timings) const;
+  void warn_of_reference_code(std::span<const NodeTimings::Row> timings) const;
   /// Every state as at first.
   void reset_states() {
     const Graph& graph = prepared->data().graph();
@@ -155,7 +155,7 @@ struct Session::Data {
   void change_to_found();
 #endif
   /// run() once, as `prepared` has it.
-  Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, std::vector<NodeTiming>* timings,
+  Status attempt(std::span<const Tensor> in, std::span<const Tensor> out, NodeTimings* timings,
                  const std::function<Status()>& before_commit);
 };
 
@@ -213,27 +213,27 @@ class TailRun {
 
 }  // namespace
 
-void Session::Data::warn_of_reference_code(std::span<const NodeTiming> timings) const {
+void Session::Data::warn_of_reference_code(std::span<const NodeTimings::Row> timings) const {
   std::chrono::nanoseconds all{0}, reference{0}, longest{0};
-  const Node* slowest = nullptr;
-  for (const NodeTiming& t : timings) {
+  const NodeTimings::Row* slowest = nullptr;
+  for (const NodeTimings::Row& t : timings) {
     const std::chrono::nanoseconds time = t.end - t.start;
     all += time;
     if (t.kernel != kReferenceCode) continue;
     reference += time;
     if (time >= longest) {
       longest = time;
-      slowest = t.node;
+      slowest = &t;
     }
   }
   if (!slowest || reference * 5 <= all) return;  // a fifth; 0 of 0, too
   PINNACE_LOG_WARN("reference code takes ", reference * 100 / all, " % of a run of '", prepared->data().graph().name,
-                   "', most of it for ", slowest->op, " '", slowest->name,
+                   "', most of it for ", slowest->op, " '", slowest->node,
                    "': no kernel takes these nodes' types and sizes, which placement names");
 }
 
 Status Session::Data::run(std::span<const Tensor> in, std::span<const Tensor> out, const RunOptions& options,
-                          std::vector<NodeTiming>* timings, const std::function<Status()>& before_commit) {
+                          NodeTimings* timings, const std::function<Status()>& before_commit) {
   if (options.timeout.count() < 0) return invalid("a run cannot be given ", options.timeout.count(), " ns");
   const CancelScope scope(options);
   const DefaultFloats floats;
@@ -273,7 +273,7 @@ void Session::Data::change_to_found() {
 }
 #endif
 
-Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor> out, std::vector<NodeTiming>* timings,
+Status Session::Data::attempt(std::span<const Tensor> in, std::span<const Tensor> out, NodeTimings* timings,
                               const std::function<Status()>& before_commit) {
   const Prepared::Data& shared = prepared->data();
   const Program& program = shared.program;
@@ -377,16 +377,16 @@ Status ProfiledRun::run(Session& session, std::span<const Tensor> inputs, std::s
   return exception_boundary([&]() -> Status {
     Use use(session.data_->busy);
     if (!use.got()) return Use::refused();
-    std::vector<NodeTiming> timings;
+    NodeTimings timings;
     const auto start = std::chrono::steady_clock::now();
     const auto ns = [](auto duration) {
       return static_cast<int64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(duration).count());
     };
     PINNACE_TRY(session.data_->run(inputs, outputs, options, &timings, [&] {
       std::vector<ProfileEvent> events;
-      for (const NodeTiming& t : timings) {
-        events.push_back({t.node->name, t.node->op, std::string(t.backend), std::string(t.kernel), ns(t.start - start),
-                          ns(t.end - t.start), t.node->source.module});
+      for (const NodeTimings::Row& t : timings.rows()) {
+        events.push_back({std::string(t.node), std::string(t.op), std::string(t.backend), std::string(t.kernel),
+                          ns(t.start - start), ns(t.end - t.start), std::string(t.module)});
       }
       return take(std::move(events));
     }));

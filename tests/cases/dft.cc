@@ -12,6 +12,7 @@ constexpr Case kCases[] = {
     {.inputs = "f64[2,2]{0,1,0,1}", .expect = "f64[2,2]{0,2,0,0}", .why = "complex"},
     {.inputs = "f32[2,1]{1,1};i64[]{4}", .expect = "f32[4,2]{2,0,1,-1,0,0,1,1}", .tolerance = {.abs = 1e-7f},
      .why = "continued with zeros"},
+    {.inputs = "f32[2,0,2];i64[]{3}", .expect = "f32[2,3,2]{0,0,0,0,0,0,0,0,0,0,0,0}", .why = "nothing but those zeros"},
     {.inputs = "f32[3,1]{1,2,9};i32[]{2}", .expect = "f32[2,2]{3,0,-1,0}", .why = "cut"},
     {.inputs = "f32[5,1]{1,1,1,1,1}", .attributes = "onesided=1", .expect = "f32[3,2]{5,0,0,0,0,0}",
      .tolerance = {.abs = 1e-15f}, .why = "half of an odd length"},

@@ -121,7 +121,7 @@ class FakeExecutable final : public Executable {
       compute(context, step);
       ++backend_.nodes_run;
       if (context.timings) {
-        context.timings->push_back({step.node, backend_.name(), "fake_loops", start, std::chrono::steady_clock::now()});
+        context.timings->add(*step.node, backend_.name(), "fake_loops", start, std::chrono::steady_clock::now());
       }
     }
     for (size_t i = 0; i < out.size(); ++i) from_own_layout(at(context, output_ids_[i]), out[i]);

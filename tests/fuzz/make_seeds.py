@@ -20,7 +20,6 @@ import sys
 import tarfile
 import tempfile
 import warnings
-import zipfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -29,6 +28,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 TESTS = HERE.parent / "python"
 sys.path[:0] = [str(HERE.parents[1] / "python"), str(TESTS), str(TESTS / "import_torchscript")]
+from exported_json import archive, compact, exported_programs, programs_of_one_node  # noqa: E402
 
 MOST_BYTES = {
     "onnx": 2000,
@@ -104,91 +104,19 @@ def onnx_seeds(seeds: Seeds) -> None:
                 add_model(seeds, _core.Model.load(str(path), disabled_passes=["all"]))
 
 
-def lean(value: Any) -> Any:
-    """The JSON of an archive without what the importer does not read."""
-    left_out = {"metadata", "hint", "module_call_graph", "treespec_namedtuple_fields", "guards_code", "opset_version"}
-    if isinstance(value, dict):
-        return {k: lean(v) for k, v in value.items() if k not in left_out}
-    return [lean(v) for v in value] if isinstance(value, list) else value
-
-
-def tensors_in(value: Any) -> list[str]:
-    """Names of the tensors that an argument mentions, in order."""
-    if isinstance(value, dict):
-        if "as_tensor" in value:
-            return [value["as_tensor"]["name"]]
-        if "as_tensors" in value:
-            return [t["name"] for t in value["as_tensors"]]
-        return [name for v in value.values() for name in tensors_in(v)]
-    return [name for v in value for name in tensors_in(v)] if isinstance(value, list) else []
-
-
-def one_node(program: dict[str, Any], node: dict[str, Any]) -> dict[str, Any]:
-    """The program of one node: the tensors that it reads are inputs, those that it makes are outputs."""
-    graph = program["graph_module"]["graph"]
-    read = list(dict.fromkeys(tensors_in(node["inputs"])))
-    made = tensors_in(node["outputs"])
-    arguments = [{"as_tensor": {"name": name}} for name in read]
-    results = [{"as_tensor": {"name": name}} for name in made]
-    values = {name: graph["tensor_values"][name] for name in (*read, *made) if name in graph["tensor_values"]}
-    return program | {
-        "graph_module": {
-            "graph": graph | {"inputs": arguments, "outputs": results, "nodes": [node], "tensor_values": values},
-            "signature": {
-                "input_specs": [{"user_input": {"arg": a}} for a in arguments],
-                "output_specs": [{"user_output": {"arg": r}} for r in results],
-            },
-        }
-    }
-
-
-def compact(value: Any) -> bytes:
-    return json.dumps(value, separators=(",", ":")).encode()
-
-
-def archive(entries: dict[str, bytes]) -> bytes:
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as written:
-        for name, content in entries.items():
-            written.writestr(zipfile.ZipInfo(f"a/{name}"), content)
-    return stream.getvalue()
-
-
 def torch_seeds(seeds: Seeds) -> None:
-    """Exported programs: whole ones where they are small, else one archive per kind of node."""
-    import torch
-    from torch_modules import CASES
-
-    targets: set[str] = set()
-    for case in CASES.values():
-        generator = torch.Generator().manual_seed(1)
-        stream = io.BytesIO()
-        try:
-            module, inputs = case.module().eval(), case.inputs(generator, case.sizes[0])
-            torch.export.save(torch.export.export(module, inputs, dynamic_shapes=case.dynamic, strict=False), stream)
-        except Exception as error:
-            print(f"make_seeds: not exported: {error}", file=sys.stderr)
-            continue
-        with zipfile.ZipFile(stream) as made:
-            entries = {name.partition("/")[2]: made.read(name) for name in made.namelist()}
-        program = lean(json.loads(entries["models/model.json"]))
-        for text in re.findall(r'"expr_str":"((?:[^"\\]|\\.)*)"', compact(program).decode()):
+    """Exported programs: whole ones where they are small, and one archive per kind of node."""
+    programs = list(exported_programs())
+    for exported in programs:
+        whole = compact(exported.program)
+        for text in re.findall(r'"expr_str":"((?:[^"\\]|\\.)*)"', whole.decode()):
             seeds.add("expression", json.loads(f'"{text}"').encode())
-        weights = {k: v for k, v in entries.items() if k.startswith("data/") and "sample_inputs" not in k}
-        weights = {k: compact(lean(json.loads(v))) if k.endswith(".json") else v for k, v in weights.items()}
-        whole = compact(program)
-        seeds.add("pt2", archive({"archive_format": b"pt2", "models/model.json": whole} | weights))
-        seeds.add("pt2_json", whole + b"\0" + weights.get("data/weights/model_weights_config.json", b""))
-        for node in program["graph_module"]["graph"]["nodes"]:
-            arguments = sorted(next(iter(a["arg"])) for a in node["inputs"])
-            kind = f"{node['target']} {arguments}"
-            if kind in targets:
-                continue
-            targets.add(kind)
-            text = compact(one_node(program, node))
-            seeds.add("pt2_json", text)
-            if len(targets) % 8 == 0:
-                seeds.add("pt2", archive({"archive_format": b"pt2", "models/model.json": text}))
+        seeds.add("pt2", archive({"archive_format": b"pt2", "models/model.json": whole} | exported.weights))
+        seeds.add("pt2_json", whole + b"\0" + exported.weights.get("data/weights/model_weights_config.json", b""))
+    for i, program in enumerate(programs_of_one_node(iter(programs))):
+        seeds.add("pt2_json", compact(program))
+        if i % 8 == 7:
+            seeds.add("pt2", archive({"archive_format": b"pt2", "models/model.json": compact(program)}))
 
 
 def torch_nnapi_seeds(seeds: Seeds) -> None:

@@ -317,13 +317,13 @@ Status GpuExecutable::profile(const Instance& instance, const RunContext& contex
     if (i == 0) origin = ns[0];
     for (size_t k = 0; k + 1 < ns.size(); ++k) {
       const size_t s = slices_[i] + k;
-      context.timings->push_back({nodes_[steps_[s].node], backend_, ready_[s]->code().name,
-                                  start + std::chrono::nanoseconds(ns[k] - origin),
-                                  start + std::chrono::nanoseconds(ns[k + 1] - origin)});
+      context.timings->add(*nodes_[steps_[s].node], backend_, ready_[s]->code().name,
+                           start + std::chrono::nanoseconds(ns[k] - origin),
+                           start + std::chrono::nanoseconds(ns[k + 1] - origin));
     }
   }
   if (!nodes_.empty()) {
-    context.timings->push_back({nodes_[0], backend_, "the whole run", start, std::chrono::steady_clock::now()});
+    context.timings->add(*nodes_[0], backend_, "the whole run", start, std::chrono::steady_clock::now());
   }
   return {};
 }

@@ -101,15 +101,14 @@ Status NnapiExecutable::run(const RunContext& context, std::span<const TensorVie
     PINNACE_TRY(stage.model->run(in, out, context.loop_limit, context.timings ? &device_ns : nullptr,
                                  kept ? &kept->slot() : nullptr));
     if (device_ns) {
-      context.timings->push_back(
-          {first_, "nnapi", "on the device", begin, begin + std::chrono::nanoseconds(device_ns)});
+      context.timings->add(*first_, "nnapi", "on the device", begin, begin + std::chrono::nanoseconds(device_ns));
     }
   }
   for (const Exchange& e : exits_) {
     if (!keeps(e.state)) leave(e, workspace + e.offset, outputs[e.index].bytes);
   }
   if (context.timings) {
-    context.timings->push_back({first_, "nnapi", "the whole run", start, std::chrono::steady_clock::now()});
+    context.timings->add(*first_, "nnapi", "the whole run", start, std::chrono::steady_clock::now());
   }
   return {};
 }

@@ -1,10 +1,11 @@
-"""ONNX's reference evaluator, with five operators of our own.
+"""ONNX's reference evaluator, with nine operators of our own.
 
-Its convolutions take minutes in deep networks: here they are products of matrices. Its batch normalisation of operator
-sets 9 to 13 mixes the statistics of the batch in wherever the file gives a momentum, which means something to training
-alone (https://onnx.ai/onnx/operators/onnx__BatchNormalization.html). Its global maximum takes two axes, wherever there
-are one or three. Its loops join what each round gives along the first axis, where ONNX asks for a new one
-(https://onnx.ai/onnx/operators/onnx__Loop.html). Its GatherElements takes no indices that are smaller than the data.
+Its convolutions take minutes in deep networks: here they are products of matrices. So do its ConvTranspose and
+ScatterElements, and in detectors its NonMaxSuppression and RoiAlign (onnx_boxes.py). Its batch normalisation of
+operator sets 9 to 13 mixes the statistics of the batch in wherever the file gives a momentum, which means something to
+training alone (https://onnx.ai/onnx/operators/onnx__BatchNormalization.html). Its global maximum takes two axes,
+wherever there are one or three. Its loops join what each round gives along the first axis, where ONNX asks for a new
+one (https://onnx.ai/onnx/operators/onnx__Loop.html). Its GatherElements takes no indices that are smaller than the data.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from pinnace.packages import import_package
+from pinnace.sources.onnx_boxes import align, suppress
 from pinnace.types import Array
 
 
@@ -29,6 +31,11 @@ def evaluator(model: Any, outputs: Sequence[str] = ()) -> Any:
     class Conv(OpRun):
         def _run(self, X: Array, W: Array, B: Array | None = None, **options: Any) -> tuple[Array, ...]:
             made = _convolution(X, W, options)
+            return (made if B is None else made + B.reshape(1, -1, *[1] * (X.ndim - 2)),)
+
+    class ConvTranspose(OpRun):
+        def _run(self, X: Array, W: Array, B: Array | None = None, **options: Any) -> tuple[Array, ...]:
+            made = _transposed_convolution(X, W, options)
             return (made if B is None else made + B.reshape(1, -1, *[1] * (X.ndim - 2)),)
 
     class BatchNormalization(OpRun):
@@ -52,6 +59,41 @@ def evaluator(model: Any, outputs: Sequence[str] = ()) -> Any:
             places: list[Array] = list(np.indices(indices.shape, sparse=True))
             places[axis or 0] = indices
             return (data[tuple(places)],)
+
+    class ScatterElements(OpRun):
+        def _run(
+            self, data: Array, indices: Array, updates: Array, axis: int = 0, reduction: str = "none"
+        ) -> tuple[Array, ...]:
+            places: list[Array] = list(np.indices(indices.shape, sparse=True))
+            places[axis] = indices
+            made = data.copy()
+            if reduction in (None, "none"):
+                made[tuple(places)] = updates
+            else:
+                gather = {"add": np.add, "mul": np.multiply, "max": np.maximum, "min": np.minimum}[reduction]
+                gather.at(made, tuple(places), updates)
+            return (made,)
+
+    class NonMaxSuppression(OpRun):
+        def _run(
+            self,
+            boxes: Array,
+            scores: Array,
+            most: Array | None = None,
+            overlap: Array | None = None,
+            least: Array | None = None,
+            center_point_box: int = 0,
+        ) -> tuple[Array, ...]:
+            given = [None if x is None or not x.size else x.reshape(-1)[0] for x in (most, overlap, least)]
+            count, above, score = given
+            limit = None if score is None else float(score)
+            return (suppress(boxes, scores, int(count or 0), float(above or 0.0), limit, bool(center_point_box)),)
+
+    class RoiAlign(OpRun):
+        def _run(self, X: Array, rois: Array, batch_indices: Array, **options: Any) -> tuple[Array, ...]:
+            if self.run_params["opsets"][""] < 16:  # without the attribute; it was added with another default
+                options["coordinate_transformation_mode"] = "output_half_pixel"
+            return (align(X, rois, batch_indices, options),)
 
     rounds: Any = op_loop.Loop
 
@@ -85,7 +127,10 @@ def evaluator(model: Any, outputs: Sequence[str] = ()) -> Any:
         del changed.graph.output[:]
         changed.graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
         model = changed
-    return ReferenceEvaluator(model, new_ops=[Conv, BatchNormalization, GlobalMaxPool, GatherElements, Loop])
+    products = [Conv, ConvTranspose]
+    elements = [BatchNormalization, GlobalMaxPool, GatherElements, ScatterElements]
+    ours = [*products, *elements, NonMaxSuppression, RoiAlign, Loop]
+    return ReferenceEvaluator(model, new_ops=ours)
 
 
 def _convolution(x: Array, w: Array, options: dict[str, Any]) -> Array:
@@ -115,6 +160,42 @@ def _convolution(x: Array, w: Array, options: dict[str, Any]) -> Array:
         product = np.tensordot(part, weights, (axes, [1, *range(2, 2 + rank)]))
         made[:, g * each_out : (g + 1) * each_out] = np.moveaxis(product, -1, 1)
     return made
+
+
+def _transposed_convolution(x: Array, w: Array, options: dict[str, Any]) -> Array:
+    """[n, c, ...] with [c, m / group, ...], without bias. Source: https://onnx.ai/onnx/operators/onnx__ConvTranspose.html"""
+    rank = x.ndim - 2
+    group = int(options.get("group") or 1)
+    strides = list(options.get("strides") or [1] * rank)
+    dilations = list(options.get("dilations") or [1] * rank)
+    more = list(options.get("output_padding") or [0] * rank)
+    pads = list(options.get("pads") or [0] * (2 * rank))
+    kernel = [(k - 1) * d + 1 for k, d in zip(w.shape[2:], dilations, strict=True)]
+    sizes = [s * (n - 1) + k + m for s, n, k, m in zip(strides, x.shape[2:], kernel, more, strict=True)]
+    automatic = options.get("auto_pad") or "NOTSET"
+    wanted = options.get("output_shape")
+    if wanted is not None and len(wanted) > rank:
+        wanted = wanted[-rank:]
+    if wanted is None and automatic.startswith("SAME"):
+        wanted = [n * s for n, s in zip(x.shape[2:], strides, strict=True)]
+    if wanted is not None:
+        total = [max(0, size - n) for size, n in zip(sizes, wanted, strict=True)]
+        smaller, larger = [n // 2 for n in total], [n - n // 2 for n in total]
+        pads = smaller + larger if automatic == "SAME_UPPER" else larger + smaller
+        sizes = [max(size, n) for size, n in zip(sizes, wanted, strict=True)]
+    elif automatic == "VALID":
+        pads = [0] * (2 * rank)
+    each_in, each_out = x.shape[1] // group, w.shape[1]
+    made = np.zeros((x.shape[0], group * each_out, *sizes), np.result_type(x, w))
+    for g in range(group):
+        part, weights = x[:, g * each_in : (g + 1) * each_in], w[g * each_in : (g + 1) * each_in]
+        for tap in np.ndindex(*w.shape[2:]):
+            spans = zip(tap, dilations, strides, x.shape[2:], strict=True)
+            places = tuple(slice(t * d, t * d + s * (n - 1) + 1, s) for t, d, s, n in spans)
+            product = np.moveaxis(np.tensordot(part, weights[(..., *tap)], (1, 0)), -1, 1)
+            made[(slice(None), slice(g * each_out, (g + 1) * each_out), *places)] += product
+    inside = tuple(slice(pads[i], size - pads[i + rank]) for i, size in enumerate(sizes))
+    return made[(slice(None), slice(None), *inside)]
 
 
 def _padding(sizes: Sequence[int], kernel: Sequence[int], strides: Sequence[int], options: dict[str, Any]) -> list[int]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -20,6 +21,8 @@ _TYPE_ATTRIBUTES = {"to", "dtype", "output_dtype", "output_datatype"}
 # Operators that give float32 where that attribute is left out.
 _FLOAT_BY_DEFAULT = {"HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix"}
 _NARROW = {"float32", "float16", "bfloat16"}
+# Of one run. The evaluator's operators are written in Python, some element by element.
+MOST_SECONDS = 120.0
 # Operators that give elements of what they read, compare them or take them to integers: floats are exact there.
 EXACT = {
     "Abs", "ArgMax", "ArgMin", "Cast", "CastLike", "Ceil", "Clip", "Compress", "Concat", "DepthToSpace",
@@ -38,11 +41,13 @@ class DoubleModel:
     Quantised values stay the integers that they are, and their scales become float64.
     """
 
-    def __init__(self, model: Any) -> None:
-        """model: a ModelProto with all its weights inside, which is changed. Unsupported: onnx cannot evaluate it."""
+    def __init__(self, model: Any, seconds: float = MOST_SECONDS) -> None:
+        """model: a ModelProto with all its weights inside, which is changed. Unsupported: onnx cannot evaluate it.
+        seconds: a run that takes longer is Unsupported, too."""
         onnx = import_package("onnx")
 
         self._model = _widened(model)
+        self._seconds = seconds
         self.description = f"onnx {onnx.__version__} reference evaluator in float64"
         self._evaluator: Any = None
 
@@ -51,6 +56,7 @@ class DoubleModel:
         with source_errors(self.description), np.errstate(all="ignore"):  # what overflows shows in the results
             if self._evaluator is None:
                 self._evaluator = evaluator(self._model)
+            _end_after(self._seconds, self._evaluator)
             return [
                 np.asarray(o)
                 for o in self._evaluator.run(list(dict.fromkeys(self._evaluator.output_names)), self._feed(inputs))
@@ -69,13 +75,37 @@ class DoubleModel:
         """Inner values by ONNX's names."""
         with source_errors(self.description), np.errstate(all="ignore"):
             made = [o for node in self._model.graph.node for o in node.output if o in names]
-            found = evaluator(self._model, made).run(None, self._feed(inputs))
+            run = evaluator(self._model, made)
+            _end_after(self._seconds, run)
+            found = run.run(None, self._feed(inputs))
             return {name: np.asarray(value) for name, value in zip(made, found, strict=True)}
 
     def _feed(self, inputs: Sequence[Array]) -> dict[str, Array]:
         initial = {i.name for i in self._model.graph.initializer}
         names = [i.name for i in self._model.graph.input if i.name not in initial]
         return {n: x.astype(np.float64) if str(x.dtype) in _NARROW else x for n, x in zip(names, inputs, strict=True)}
+
+
+def _end_after(seconds: float, evaluator: Any) -> None:
+    """From now on: the first node, of a body too, that begins more than so many seconds later is Unsupported."""
+    _limit(evaluator, seconds, time.monotonic() + seconds)
+
+
+def _limit(evaluator: Any, seconds: float, end: float) -> None:
+    for node in evaluator.rt_nodes_:
+        for body in [held for held in vars(node).values() if hasattr(held, "rt_nodes_")]:
+            _limit(body, seconds, end)
+        node.run = _limited(getattr(node.run, "unlimited", node.run), node.onnx_node.op_type, seconds, end)
+
+
+def _limited(run: Callable[..., Any], op: str, seconds: float, end: float) -> Callable[..., Any]:
+    def limited(*operands: Any, **options: Any) -> Any:
+        if time.monotonic() > end:
+            raise _core.Unsupported(f"more than {seconds:g} s in float64, before {op}")
+        return run(*operands, **options)
+
+    limited.unlimited = run  # type: ignore[attr-defined]
+    return limited
 
 
 def _rounded(run: Callable[..., Any], rounding: Rounding) -> Callable[..., Any]:

@@ -6,8 +6,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
+#include <map>
 #include <thread>
 
+#include <pinnace/log.h>
 #include <pinnace/model.h>
 
 #include "base/threads/thread_pool.h"
@@ -272,6 +274,49 @@ TEST(Session, RunsLoopsWithCarriedAndScannedValues) {
       EXPECT_EQ(floats(session->output(1))[static_cast<size_t>(2 * trips - 1)], 10.0f * static_cast<float>(trips + 1));
     }
   }
+}
+
+// Each round has another size, so the plans and nodes of earlier rounds are gone when the run ends.
+TEST(Session, ProfilesNameTheNodesOfAllRoundsOfALoop) {
+  auto session = Session::create(program_of(R"(graph "g" {
+    input %trips : i64[]
+    input %x : f32[?]
+    const %one : f32[1] = {1}
+    %last : f32[?], %counts : i64[?] = loop(%trips, none, %x, %one) {carried=1, body=graph "body" {
+      input %i : i64[]
+      input %c : bool[]
+      input %a : f32[?]
+      input %one : f32[1]
+      %grown : f32[?] = concat(%a, %one) {axis=0}
+      %at : i64[1,?] = non_zero "a node with a name too long for a short string"(%grown)
+      %count : i64[] = size(%at)
+      output "c" %c
+      output "grown" %grown
+      output "count" %count
+    }}
+    output "last" %last
+    output "counts" %counts
+  })"),
+                                 {.target = "cpu", .threads = 1, .plan_cache = 1});
+  ASSERT_TRUE(session.ok()) << session.status().message();
+  constexpr int kRounds = 40;
+  std::vector<int64_t> trips = {kRounds};
+  std::vector<float> x = {1, 0};
+  const std::vector<Tensor> inputs = {tensor(DType::kI64, {}, trips), tensor(DType::kF32, {2}, x)};
+  ASSERT_TRUE(set_log_sink([](void*, LogLevel, std::string_view) {}, LogLevel::kWarn).ok());
+  for (int run = 0; run < 10; ++run) ASSERT_TRUE(session->run(inputs).ok());  // one looks for reference code by itself
+  ASSERT_TRUE(set_log_sink(nullptr).ok());
+  EXPECT_EQ(session->output_type(1).shape, (Shape{kRounds}));
+  const auto events = session->profile(inputs);
+  ASSERT_TRUE(events.ok()) << events.status().message();
+  std::map<std::string, int> seen;
+  for (const ProfileEvent& e : *events) {
+    ++seen[e.op];
+    EXPECT_EQ(e.backend, "cpu");
+    EXPECT_FALSE(e.kernel.empty());
+    if (e.op == "non_zero") EXPECT_EQ(e.node, "a node with a name too long for a short string");
+  }
+  EXPECT_EQ(seen["non_zero"], kRounds);
 }
 
 TEST(Session, SizesThatDependOnData) {

@@ -188,19 +188,26 @@ def test_detections_too_many_are_none_of_roundings(monkeypatch: pytest.MonkeyPat
         loaded.build(quantize=pn.Float16())
 
 
+OLDER = ("ssdlite", "retinanet", "fcos", "ssd300", "faster_rcnn_mobilenet", "faster_rcnn", "mask_rcnn", "keypoint_rcnn")
+
+
 @pytest.mark.rotating
 @pytest.mark.filterwarnings("ignore")  # of the exporter
-def test_files_of_the_older_onnx_exporter_are_verified(tmp_path: Path) -> None:
-    model = detectors.detector("retinanet")
+@pytest.mark.parametrize("name", rotating_slice(OLDER, 1 / len(OLDER), "older"))
+def test_files_of_the_older_onnx_exporter_are_verified(name: str, tmp_path: Path) -> None:
+    model = detectors.detector(name)
     path = tmp_path / "m.onnx"
+    image = detectors.photographs()[0]
+    with torch.no_grad():
+        names = list(model([image])[0])
     torch.onnx.export(
         model,
-        ([detectors.photographs()[0]],),
+        ([image],),
         path,
         dynamo=False,
         opset_version=17,
         input_names=["image"],
-        output_names=["boxes", "scores", "labels"],
+        output_names=names,
         dynamic_axes={"image": {1: "h", 2: "w"}},
     )
     feeds = [{"image": x.numpy()} for x in detectors.photographs()]

@@ -134,7 +134,7 @@ Status CpuExecutable::run(const RunContext& context, std::span<const TensorView>
       }
     }
     if (context.timings && call.source) {
-      context.timings->push_back({call.source, "cpu", name_of(call), start, std::chrono::steady_clock::now()});
+      context.timings->add(*call.source, "cpu", name_of(call), start, std::chrono::steady_clock::now());
     }
   }
   for (const Copy& c : copies_) {
@@ -176,7 +176,7 @@ void CpuExecutable::run_fused_calls(const FusedRun& fused_run, const RunContext&
   });
   if (context.timings) {
     const auto& name = fused_run_names_[static_cast<size_t>(final.fused_run)];
-    context.timings->push_back({final.source, "cpu", name, start, std::chrono::steady_clock::now()});
+    context.timings->add(*final.source, "cpu", name, start, std::chrono::steady_clock::now());
   }
 }
 

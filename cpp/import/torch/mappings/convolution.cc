@@ -69,8 +69,8 @@ struct Resampled {
 Scalar multiplied(Call& c, ValueId x, const Resampled& a) {
   if (a.in.known()) {
     const double size = static_cast<double>(a.in.size) * a.factor;
-    if (size < 0x1p62) return Scalar::of_int(static_cast<int64_t>(size));
-    c.fail("a size beyond memory", str_cat(a.in.size, " * ", a.factor));
+    if (size >= 0 && size < 0x1p62) return Scalar::of_int(static_cast<int64_t>(size));
+    c.fail("interpolation to a negative size or one beyond memory", str_cat(a.in.size, " * ", a.factor));
     return {};
   }
   const ValueId size = c.cast(c.size_of(x, a.axis).value, DType::kF64);

@@ -314,6 +314,7 @@ ValueId diagonal_of(Call& c, ValueId x, int64_t a, int64_t b, int64_t offset) {
   order.push_back(a);
   order.push_back(b);
   const ValueId moved = c.transpose(x, order);
+  if (!c.ok()) return x;
   std::vector<Scalar> sizes = c.sizes_of(moved);
   const Scalar height = sizes[static_cast<size_t>(rank - 2)], width = sizes[static_cast<size_t>(rank - 1)];
   sizes.resize(static_cast<size_t>(rank - 2));
@@ -366,6 +367,7 @@ ValueId windows_of_dynamic_axis(Call& c, ValueId x, int64_t axis, int64_t size, 
     amounts[static_cast<size_t>(axis + c.type(x).rank())] = beyond;
     x = c.paired_like(x, c.add("pad", {x, c.constant_ints(amounts), c.constant(0, c.dtype_of(x))}));
   }
+  if (!c.ok()) return kNoValue;
   std::vector<Scalar> sizes = c.sizes_of(x);
   sizes[static_cast<size_t>(axis)] = windows;
   sizes.insert(sizes.begin() + axis + 1, Scalar::of_int(step));

@@ -79,11 +79,11 @@ void map_avg_pool(Call& c) {
                      {"strides", unless_ones(stride)}});
   if (c.given("divisor_override")) {
     const int64_t divisor = c.integer("divisor_override");
-    int64_t cells = 1;
-    for (int64_t n : kernel) cells *= n;
+    double cells = 1;
+    for (int64_t n : kernel) cells *= static_cast<double>(n);
     if (divisor == 0 || ceil || (!include && !twice(padding).empty()))
       return c.fail("divisor_override with ceil_mode or uncounted padding", str_cat(divisor));
-    y = c.add("mul", {y, c.constant(static_cast<double>(cells) / static_cast<double>(divisor), c.dtype_of(y))});
+    y = c.add("mul", {y, c.constant(cells / static_cast<double>(divisor), c.dtype_of(y))});
   }
   c.output(unbatched(c, y, b));
 }

@@ -50,9 +50,10 @@ void map_recurrent(Call& c) {
   if (!c.ok()) return;
   // Of each layer and direction: w, r, both biases if there are any, and of an lstm with proj_size the projection.
   const int64_t directions = both ? 2 : 1, least = biases ? 4 : 2, count = static_cast<int64_t>(params.size());
-  const bool projected = lstm && layers >= 1 && count == layers * directions * (least + 1);
+  if (layers < 1 || layers > count) return c.fail("recurrent weights of so many layers", str_cat(layers));
+  const bool projected = lstm && count == layers * directions * (least + 1);
   const int64_t per_cell = least + (projected ? 1 : 0);
-  if (layers < 1 || count != layers * directions * per_cell || hx.size() != (lstm ? 2u : 1u))
+  if (count != layers * directions * per_cell || hx.size() != (lstm ? 2u : 1u))
     return c.fail("recurrent weights of another number", str_cat(count));
   const Dim hidden = c.dim(hx.back(), 2), out_width = c.dim(hx[0], 2);
   if (!hidden.known() || !out_width.known() || c.rank(x) != 3)
