@@ -24,6 +24,14 @@ struct Element {
   }
 };
 
+/// Without its fraction; 0 of NaN, and the nearest one of what no int64 is.
+int64_t whole_number(double value) {
+  return static_cast<int64_t>(std::clamp(std::isnan(value) ? 0.0 : std::trunc(value), -9.2e18, 9.2e18));
+}
+int64_t whole_number(int64_t value) {
+  return value;
+}
+
 template <class N>
 Element element_of(N value, DType dtype) {
   Element e;
@@ -41,26 +49,26 @@ Element element_of(N value, DType dtype) {
       e.set(BFloat16(static_cast<float>(value)));
       break;
     case DType::kI8:
-      e.set(static_cast<int8_t>(static_cast<int64_t>(value)));
+      e.set(static_cast<int8_t>(whole_number(value)));
       break;
     case DType::kU8:
-      e.set(static_cast<uint8_t>(static_cast<int64_t>(value)));
+      e.set(static_cast<uint8_t>(whole_number(value)));
       break;
     case DType::kI16:
-      e.set(static_cast<int16_t>(static_cast<int64_t>(value)));
+      e.set(static_cast<int16_t>(whole_number(value)));
       break;
     case DType::kU16:
-      e.set(static_cast<uint16_t>(static_cast<int64_t>(value)));
+      e.set(static_cast<uint16_t>(whole_number(value)));
       break;
     case DType::kI32:
-      e.set(static_cast<int32_t>(static_cast<int64_t>(value)));
+      e.set(static_cast<int32_t>(whole_number(value)));
       break;
     case DType::kU32:
-      e.set(static_cast<uint32_t>(static_cast<int64_t>(value)));
+      e.set(static_cast<uint32_t>(whole_number(value)));
       break;
     case DType::kI64:
     case DType::kU64:
-      e.set(static_cast<int64_t>(value));
+      e.set(whole_number(value));
       break;
     default:
       e.set(static_cast<uint8_t>(value != 0));
@@ -277,9 +285,7 @@ ValueId Call::as_tensor(const Operand& operand, DType dtype) {
   const Scalar& s = operand.scalar;
   if (!s.known) return cast(reshape(s.value, std::vector<int64_t>{}), dtype);
   if (s.kind == Scalar::Kind::kFloat) {
-    if (category(dtype) != 2 && dtype != DType::kBool)
-      return constant_int(
-          static_cast<int64_t>(std::clamp(std::isnan(s.real) ? 0.0 : std::trunc(s.real), -9.2e18, 9.2e18)), dtype);
+    if (category(dtype) != 2 && dtype != DType::kBool) return constant_int(whole_number(s.real), dtype);
     return constant(s.real, dtype);
   }
   return constant_int(s.integer, dtype);

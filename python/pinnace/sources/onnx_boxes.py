@@ -1,6 +1,6 @@
 """NonMaxSuppression and RoiAlign for ONNX's reference evaluator, by arrays.
 
-Its own go through boxes, channels and samples one by one in Python, which takes minutes where there are a thousand boxes.
+Its own go through boxes, channels and samples one by one in Python, which takes minutes for a thousand boxes.
 """
 
 from __future__ import annotations

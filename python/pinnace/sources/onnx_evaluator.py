@@ -5,7 +5,7 @@ ScatterElements, and in detectors its NonMaxSuppression and RoiAlign (onnx_boxes
 operator sets 9 to 13 mixes the statistics of the batch in wherever the file gives a momentum, which means something to
 training alone (https://onnx.ai/onnx/operators/onnx__BatchNormalization.html). Its global maximum takes two axes,
 wherever there are one or three. Its loops join what each round gives along the first axis, where ONNX asks for a new
-one (https://onnx.ai/onnx/operators/onnx__Loop.html). Its GatherElements takes no indices that are smaller than the data.
+one (https://onnx.ai/onnx/operators/onnx__Loop.html). Its GatherElements takes no fewer indices than elements.
 """
 
 from __future__ import annotations
