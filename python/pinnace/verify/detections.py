@@ -246,7 +246,7 @@ def judge(
         verdict, far = _values(group, place, got[place], want[place], theirs, pairs, limit)
         if far and got[place].dtype.kind in "fV":
             off = {row: pairs[row] for row in far}
-            verdict, rows = runs.arbitrated(place, got[place], off, bounds, verdict)
+            verdict, rows = runs.arbitrated(place, got[place], off, bounds, limit, verdict)
             unsteady |= rows
         verdicts[place] = verdict
     named = [f"values of {theirs.said(row)} differ: {reason}" for row, reason in sorted(unsteady.items())]
@@ -351,24 +351,65 @@ class _Runs:
         return self._known
 
     def arbitrated(
-        self, place: int, got: Array, pairs: Mapping[int, int], bounds: Mapping[str, float], verdict: Agreement
+        self,
+        place: int,
+        got: Array,
+        pairs: Mapping[int, int],
+        bounds: Mapping[str, float],
+        limit: float,
+        verdict: Agreement,
     ) -> tuple[Agreement, dict[int, str]]:
         """The arbiter's verdict on partners that are outside of their bounds, and those rows of the source on which it
-        has none, because a run of the source lacks them."""
-        runs, want = self._runs(), self._want[place]
-        ways = [partners(self._theirs, run) for _, run in runs]
+        has none: a run of the source lacks them, or has the program's values, as where a mask is pasted at a rounded
+        place."""
+        ways = [partners(self._theirs, run) for _, run in self._runs()]
         having = {row: sum(row in way for way in ways) for row in pairs}
         lacked = {row: _decided(n, len(ways)) for row, n in having.items() if n < len(ways)}
-        steady = [row for row in pairs if row not in lacked]
         passed = Agreement(verdict.largest, verdict.relative, True, "")
-        if not steady:
-            return passed, lacked
-        first, *moved = [run[place][[way[row] for row in steady]] for (run, _), way in zip(runs, ways, strict=True)]
-        exact = first if self._exact else None
-        found = agreement(got[[pairs[row] for row in steady]], want[steady], bounds, exact, moved)
+        rows = [row for row in pairs if row not in lacked]
+        found = self._judged(place, got, pairs, ways, rows, bounds)
+        if not found.ok:
+            with_it = self._with_values_of(place, got, pairs, ways, rows, limit)
+            lacked |= {row: _decided(n, len(ways)) for row, n in with_it.items() if n}
+            found = self._judged(place, got, pairs, ways, [row for row in rows if row not in lacked], bounds)
         if not found.ok:
             return verdict, {}
         return replace(passed, exact=found.exact, note=found.note), lacked
+
+    def _judged(
+        self,
+        place: int,
+        got: Array,
+        pairs: Mapping[int, int],
+        ways: Sequence[Mapping[int, int]],
+        rows: Sequence[int],
+        bounds: Mapping[str, float],
+    ) -> Agreement:
+        """The arbiter's verdict on those rows of the source, which all its runs have."""
+        if not rows:
+            return Agreement(0.0, 0.0, True, "")
+        first, *moved = [
+            run[place][[way[row] for row in rows]] for (run, _), way in zip(self._runs(), ways, strict=True)
+        ]
+        exact = first if self._exact else None
+        return agreement(got[[pairs[row] for row in rows]], self._want[place][list(rows)], bounds, exact, moved)
+
+    def _with_values_of(
+        self,
+        place: int,
+        got: Array,
+        pairs: Mapping[int, int],
+        ways: Sequence[Mapping[int, int]],
+        rows: Sequence[int],
+        limit: float,
+    ) -> dict[int, int]:
+        """For each of those rows how many runs of the source have the program's values there."""
+        counts = dict.fromkeys(rows, 0)
+        for (run, theirs), way in zip(self._runs(), ways, strict=True):
+            far = set(_values(self._group, place, got, run[place], theirs, {way[r]: pairs[r] for r in rows}, limit)[1])
+            for row in rows:
+                counts[row] += way[row] not in far
+        return counts
 
     def movement(self) -> float:
         """The most that a score of the source's detections differs by in its other runs."""

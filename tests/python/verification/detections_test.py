@@ -142,6 +142,28 @@ def test_what_the_source_itself_loses_by_rounding_is_named(rng: np.random.Genera
     assert not verdict(want, without(want, 5), [without(want, 5)])[0]
 
 
+def test_values_that_a_run_of_the_source_has_are_named(rng: np.random.Generator) -> None:
+    """As of a mask that is pasted one pixel further, because a corner lies where it rounds to the next one."""
+    want = detected(rng)
+    further = with_row(want, 5, 3, np.roll(want[3][5], 1, axis=-1))
+    ok, why, note = verdict(further, want, [noise(run, rng) for run in (want, want, further)])
+    assert ok, why
+    assert f"values of label {want[2][5]}, score {want[1][5]:.6g} differ: a rounding error decides it" in note
+    assert "(1 of 3 runs have it)" in note
+    ok, why, note = verdict(further, want, [noise(further, rng), noise(want, rng)])  # the first is in float64
+    assert ok, why
+    assert "as near to float64 as the source" in note
+    assert not verdict(further, want, [noise(want, rng), noise(want, rng)])[0]
+    another = with_row(further, 5, 3, np.roll(want[3][5], 2, axis=-1))
+    assert not verdict(another, want, [noise(want, rng), noise(further, rng)])[0]
+    both = with_row(further, 6, 3, want[3][6] * 1.01)  # a fault beside it
+    assert not verdict(both, want, [noise(want, rng), noise(further, rng)])[0]
+    three = further
+    for row in (7, 8):
+        three = with_row(three, row, 3, np.roll(want[3][row], 1, axis=-1))
+    assert not verdict(three, want, [noise(want, rng), noise(three, rng)])[0]  # more than are taken for such
+
+
 def test_at_most_a_twentieth_lies_at_thresholds(rng: np.random.Generator) -> None:
     want = detected(rng)
     want[1][-5:] = 0.05
