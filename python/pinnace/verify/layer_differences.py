@@ -23,7 +23,7 @@ def first_difference(
 ) -> str:
     """One phrase that names the first node, in order, whose value differs from the source's of the same name."""
     try:
-        rows = layer_differences(program, source, inputs, target, bounds)
+        rows = layer_differences(program, source, inputs, target, bounds, to_first=True)
     except _core.Error as error:
         return f"inner values cannot be compared: {one_line(error)}"
     for node, name, d in rows:
@@ -43,10 +43,13 @@ def layer_differences(
     precision: str = "fp32",
     look: Callable[[str, Agreement, Array, Array], None] | None = None,
     threads: int = 0,
+    to_first: bool = False,
 ) -> list[tuple[NodeInfo, str, Agreement]]:
     """(node, value name, verdict) for every value of the program that the source also has, in order.
 
     look: called with (value name, verdict, the program's value, the source's) while both are at hand.
+    to_first: no further than to the first values that differ. What runs in float64 then keeps 32 values at a time, too,
+    and runs again for the next ones.
 
     Values are kept 32 at a time: memory stays bounded however deep the model is. What is outside of its bounds is held
     against float64 as outputs are: see ReferenceRun.
@@ -60,6 +63,8 @@ def layer_differences(
     for start in range(0, len(rows), 32):
         part = rows[start : start + 32]
         keep = [o for _, o in part]
+        if to_first:
+            arbiter = _Arbiter(source, inputs, set(keep))
         session = Session(program, target, threads, precision=precision, keep=keep, plan_cache=1)
         kept = session.kept_values(feed)
         verdicts = {name: agreement(kept[name], reference[name], bounds) for _, name in part}
@@ -74,6 +79,8 @@ def layer_differences(
             found.append((node, name, verdicts[name]))
             if look is not None:
                 look(name, verdicts[name], kept[name], reference[name])
+        if to_first and not all(verdict.ok for verdict in verdicts.values()):
+            break
     return found
 
 
