@@ -24,7 +24,7 @@ struct Element {
   }
 };
 
-/// Without its fraction; 0 of NaN, and the nearest one of what no int64 is.
+/// Without its fraction; 0 of NaN, and at most 9.2e18 either way, so that an int64 holds it.
 int64_t whole_number(double value) {
   return static_cast<int64_t>(std::clamp(std::isnan(value) ? 0.0 : std::trunc(value), -9.2e18, 9.2e18));
 }
