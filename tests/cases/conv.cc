@@ -2,7 +2,8 @@
 #include "cases/case.h"
 
 namespace pinnace::testing {
-constexpr Tolerance kF32{.rel = 2e-6f};   // sums of up to 2,000 products in f32 against double
+constexpr Tolerance kF32{.rel = 2e-6f};   // sums of up to 600 products in f32 against double
+constexpr Tolerance kLong{.rel = 4e-6f};  // of up to 1,200, one after the other
 constexpr Tolerance kHalf{.rel = 1e-3f};  // one rounding to f16
 constexpr Tolerance kBf16{.rel = 8e-3f};  // one rounding to bf16
 constexpr Case kCases[] = {
@@ -36,7 +37,7 @@ constexpr Case kCases[] = {
     {.inputs = "f32[1,16,60,61];f32[16,16,3,3];f32[16]", .attributes = "pads=[1,1,1,1]", .tolerance = kF32, .why = "more tiles than one pass takes"},
     {.inputs = "f32[2,48,13,15];f32[47,48,3,3];f32[47]", .attributes = "pads=[1,1,1,1], activation=\"relu\"", .tolerance = kF32, .why = "tiles of 4 x 4 on a GPU: two images, cut off at both ends, a block of channels that is not full"},
     {.inputs = "f32[1,39,25,22];f32[40,39,3,3]", .attributes = "pads=[0,2,1,0], activation=\"gelu\"", .tolerance = kF32, .why = "tiles of 4 x 4 on a GPU: uneven pads, a curve that follows"},
-    {.inputs = "f32[1,127,11,9];f32[130,127,3,3];f32[130]", .attributes = "pads=[1,1,1,1], activation=\"hard_swish\"", .tolerance = {.rel = 4e-6f}, .why = "tiles of 2 x 2 on a GPU; sums of 1,143 terms, one after the other"},
+    {.inputs = "f32[1,127,11,9];f32[130,127,3,3];f32[130]", .attributes = "pads=[1,1,1,1], activation=\"hard_swish\"", .tolerance = kLong, .why = "tiles of 2 x 2 on a GPU"},
     {.inputs = "f32[1,15,7,9];f32[20,3,3,3];f32[20]", .attributes = "group=5, pads=[1,1,1,1], activation=\"relu\"", .tolerance = kF32, .why = "groups of three channels to four"},
     {.inputs = "f32[2,12,9,6];f32[18,2,3,2]", .attributes = "group=6, strides=[2,1], activation=\"gelu\"", .tolerance = kF32, .why = "groups of two channels to three"},
     {.inputs = "f32[1,14,5,5];f32[21,2,1,1];f32[21]", .attributes = "group=7", .tolerance = kF32, .why = "pointwise in groups"},

@@ -47,7 +47,7 @@ class DoubleModel:
         onnx = import_package("onnx")
 
         self._model = _widened(model)
-        self._seconds = seconds
+        self._deadline = _Deadline(seconds)
         self.description = f"onnx {onnx.__version__} reference evaluator in float64"
         self._evaluator: Any = None
 
@@ -55,8 +55,8 @@ class DoubleModel:
         """Outputs in order; one that the file lists twice is there once."""
         with source_errors(self.description), np.errstate(all="ignore"):  # what overflows shows in the results
             if self._evaluator is None:
-                self._evaluator = evaluator(self._model)
-            _end_after(self._seconds, self._evaluator)
+                self._evaluator = self._limited_evaluator()
+            self._deadline.begin()
             return [
                 np.asarray(o)
                 for o in self._evaluator.run(list(dict.fromkeys(self._evaluator.output_names)), self._feed(inputs))
@@ -65,7 +65,7 @@ class DoubleModel:
     def rounded(self, rounding: Rounding) -> DoubleModel:
         """The model with rounding errors at every operator that rounds."""
         made = copy.copy(self)
-        made._evaluator = evaluator(self._model)
+        made._evaluator = self._limited_evaluator()
         for node in made._evaluator.rt_nodes_:
             if node.onnx_node.op_type not in EXACT:
                 node.run = _rounded(node.run, rounding)
@@ -75,10 +75,16 @@ class DoubleModel:
         """Inner values by ONNX's names."""
         with source_errors(self.description), np.errstate(all="ignore"):
             made = [o for node in self._model.graph.node for o in node.output if o in names]
-            run = evaluator(self._model, made)
-            _end_after(self._seconds, run)
-            found = run.run(None, self._feed(inputs))
+            limited = self._limited_evaluator(made)
+            self._deadline.begin()
+            found = limited.run(None, self._feed(inputs))
             return {name: np.asarray(value) for name, value in zip(made, found, strict=True)}
+
+    def _limited_evaluator(self, outputs: Sequence[str] = ()) -> Any:
+        """Of the model, whose nodes ask for the deadline before they run."""
+        made = evaluator(self._model, outputs)
+        _limit(made, self._deadline)
+        return made
 
     def _feed(self, inputs: Sequence[Array]) -> dict[str, Array]:
         initial = {i.name for i in self._model.graph.initializer}
@@ -86,25 +92,34 @@ class DoubleModel:
         return {n: x.astype(np.float64) if str(x.dtype) in _NARROW else x for n, x in zip(names, inputs, strict=True)}
 
 
-def _end_after(seconds: float, evaluator: Any) -> None:
-    """From now on: the first node, of a body too, that begins more than so many seconds later is Unsupported."""
-    _limit(evaluator, seconds, time.monotonic() + seconds)
+class _Deadline:
+    """Of the run that is under way."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._end = 0.0
+
+    def begin(self) -> None:
+        self._end = time.monotonic() + self._seconds
+
+    def check(self, op: str) -> None:
+        if time.monotonic() > self._end:
+            raise _core.Unsupported(f"more than {self._seconds:g} s in float64, before {op}")
 
 
-def _limit(evaluator: Any, seconds: float, end: float) -> None:
-    for node in evaluator.rt_nodes_:
+def _limit(evaluated: Any, deadline: _Deadline) -> None:
+    """Nodes of an evaluator, and of the bodies in it, check the deadline first."""
+    for node in evaluated.rt_nodes_:
         for body in [held for held in vars(node).values() if hasattr(held, "rt_nodes_")]:
-            _limit(body, seconds, end)
-        node.run = _limited(getattr(node.run, "unlimited", node.run), node.onnx_node.op_type, seconds, end)
+            _limit(body, deadline)
+        node.run = _limited(node.run, node.onnx_node.op_type, deadline)
 
 
-def _limited(run: Callable[..., Any], op: str, seconds: float, end: float) -> Callable[..., Any]:
+def _limited(run: Callable[..., Any], op: str, deadline: _Deadline) -> Callable[..., Any]:
     def limited(*operands: Any, **options: Any) -> Any:
-        if time.monotonic() > end:
-            raise _core.Unsupported(f"more than {seconds:g} s in float64, before {op}")
+        deadline.check(op)
         return run(*operands, **options)
 
-    limited.unlimited = run  # type: ignore[attr-defined]
     return limited
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -327,6 +327,16 @@ def _reason(group: Group, own: Rows, other: Rows, row: int, limit: float, moves:
     return ""
 
 
+@dataclass(frozen=True)
+class _Found:
+    """The program's values at a place among the outputs, and where rows of the source are found again."""
+
+    place: int
+    got: Array
+    pairs: Mapping[int, int]  # in the program
+    ways: Sequence[Mapping[int, int]]  # in each of the source's further runs
+
+
 class _Runs:
     """Further runs of the source, asked for once."""
 
@@ -363,50 +373,35 @@ class _Runs:
         has none: a run of the source lacks them, or has the program's values, as where a mask is pasted at a rounded
         place."""
         ways = [partners(self._theirs, run) for _, run in self._runs()]
+        found = _Found(place, got, pairs, ways)
         having = {row: sum(row in way for way in ways) for row in pairs}
         lacked = {row: _decided(n, len(ways)) for row, n in having.items() if n < len(ways)}
-        passed = Agreement(verdict.largest, verdict.relative, True, "")
         rows = [row for row in pairs if row not in lacked]
-        found = self._judged(place, got, pairs, ways, rows, bounds)
-        if not found.ok:
-            with_it = self._with_values_of(place, got, pairs, ways, rows, limit)
+        judged = self._judged(found, rows, bounds)
+        if not judged.ok:
+            with_it = self._with_values_of(found, rows, limit)
             lacked |= {row: _decided(n, len(ways)) for row, n in with_it.items() if n}
-            found = self._judged(place, got, pairs, ways, [row for row in rows if row not in lacked], bounds)
-        if not found.ok:
+            judged = self._judged(found, [row for row in rows if row not in lacked], bounds)
+        if not judged.ok:
             return verdict, {}
-        return replace(passed, exact=found.exact, note=found.note), lacked
+        return Agreement(verdict.largest, verdict.relative, True, "", judged.exact, judged.note), lacked
 
-    def _judged(
-        self,
-        place: int,
-        got: Array,
-        pairs: Mapping[int, int],
-        ways: Sequence[Mapping[int, int]],
-        rows: Sequence[int],
-        bounds: Mapping[str, float],
-    ) -> Agreement:
+    def _judged(self, found: _Found, rows: Sequence[int], bounds: Mapping[str, float]) -> Agreement:
         """The arbiter's verdict on those rows of the source, which all its runs have."""
         if not rows:
             return Agreement(0.0, 0.0, True, "")
-        first, *moved = [
-            run[place][[way[row] for row in rows]] for (run, _), way in zip(self._runs(), ways, strict=True)
-        ]
+        both = zip(self._runs(), found.ways, strict=True)
+        first, *moved = [run[found.place][[way[row] for row in rows]] for (run, _), way in both]
         exact = first if self._exact else None
-        return agreement(got[[pairs[row] for row in rows]], self._want[place][list(rows)], bounds, exact, moved)
+        got, want = found.got[[found.pairs[row] for row in rows]], self._want[found.place][list(rows)]
+        return agreement(got, want, bounds, exact, moved)
 
-    def _with_values_of(
-        self,
-        place: int,
-        got: Array,
-        pairs: Mapping[int, int],
-        ways: Sequence[Mapping[int, int]],
-        rows: Sequence[int],
-        limit: float,
-    ) -> dict[int, int]:
-        """For each of those rows how many runs of the source have the program's values there."""
+    def _with_values_of(self, found: _Found, rows: Sequence[int], limit: float) -> dict[int, int]:
+        """For each of those rows, how many runs of the source have the program's values there."""
         counts = dict.fromkeys(rows, 0)
-        for (run, theirs), way in zip(self._runs(), ways, strict=True):
-            far = set(_values(self._group, place, got, run[place], theirs, {way[r]: pairs[r] for r in rows}, limit)[1])
+        for (run, theirs), way in zip(self._runs(), found.ways, strict=True):
+            pairs = {way[row]: found.pairs[row] for row in rows}
+            _, far = _values(self._group, found.place, found.got, run[found.place], theirs, pairs, limit)
             for row in rows:
                 counts[row] += way[row] not in far
         return counts
