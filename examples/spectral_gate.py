@@ -90,6 +90,9 @@ def gate_program(noise: np.ndarray) -> tuple[pn.Program, SpectralGate]:
 
 def main() -> int:
     """For white noise 26 dB below the loudest sample."""
+    if len(sys.argv) != 2:
+        print("usage: spectral_gate.py gate.pnc", file=sys.stderr)
+        return 2
     noise = np.random.default_rng(0).standard_normal(RATE).astype(np.float32) * 0.05
     gate_program(noise)[0].save(Path(sys.argv[1]))
     return 0

@@ -1,5 +1,7 @@
 """Speech at 48 kHz for what shows and tests audio: spoken by espeak-ng where that program is installed, else vowels
-made here; and noise beside it.
+made here; and noise beside it. As a program it writes some of it:
+
+    .venv/bin/python examples/speech_samples.py noisy.wav
 """
 
 from __future__ import annotations
@@ -8,7 +10,9 @@ import io
 import math
 import shutil
 import subprocess
+import sys
 import wave
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -104,3 +108,20 @@ def si_sdr(clean: Floats, heard: Floats) -> float:
     """The same for the clean samples times the factor that fits best, so that loudness does not count."""
     factor = np.dot(heard, clean) / np.dot(clean, clean)
     return snr(factor * clean, heard)
+
+
+def main() -> int:
+    """Writes eight seconds of speech with noise 5 dB below it: 16 bits, one channel."""
+    if len(sys.argv) != 2:
+        print("usage: speech_samples.py noisy.wav", file=sys.stderr)
+        return 2
+    with Path(sys.argv[1]).open("wb") as output, wave.open(output) as file:
+        file.setframerate(RATE)
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.writeframes(np.rint(mixed(speech(8)[0], 5) * 32767).clip(-32768, 32767).astype("<i2").tobytes())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

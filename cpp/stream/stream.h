@@ -27,9 +27,9 @@ struct Streamed {
 };
 
 /// Chunks' outputs joined are S with S[L:] = Y[: len - L] and S[:L] = 0 for the whole graph's output Y, where L is
-/// latency * up / down. The graph has two more states where an operator pads a value that lags behind, and where it
-/// counts elements: `<input>.seen`, how many there were, kMostSeen at most; and `<input>.open`, 1 until the input has
-/// ended and 0 in the run that brings out what is left.
+/// latency * up / down. Where an operator pads a value that lags behind, or counts elements, the graph has one or both
+/// of these states: `<input>.seen`, how many elements there were, kMostSeen where there were more; and `<input>.open`,
+/// 1 until the input has ended and 0 in the run that brings out what is left.
 ///
 /// kInvalidArgument: there is no such input or axis, or its size is fixed. kConversion: in nodes() every node whose
 /// result needs what is not there yet, or that has no rule, with the reason.

@@ -4,12 +4,22 @@
 #include <cstddef>
 #include <cstdlib>
 
+#if __has_include(<features.h>)
 #include <features.h>
+#endif
 
 static std::atomic<size_t> count{0};
 
 size_t allocations() {
   return count;
+}
+
+bool allocations_are_counted() {
+#if defined(__GLIBC__)
+  return true;
+#else
+  return false;
+#endif
 }
 
 #if defined(__GLIBC__)

@@ -1,10 +1,12 @@
 // Takes noise out of sound while it comes: WAV from standard input, WAV to standard output, chunk by chunk.
 // denoise net.pnc [MILLISECONDS] < noisy.wav > clean.wav
 //
-// The file holds a network of samples that was loaded as a stream, [1, 1, T] -> [1, 1, T]:
-//   pn.load(net, x, stream={"audio": 2}).build().save("net.pnc")          (examples/spectral_gate.py makes one)
-// Each channel is a stream of its own, and both share the weights. The output has as many samples as the input: what
-// the network lags behind is left off at the start, and comes from finish() at the end. A chunk has about so many
+// The file holds a network of samples that was loaded as a stream, [1, 1, T] -> [1, 1, T]; outputs behind the first are
+// not looked at:
+//   pn.load(net, x, stream={"audio": 2}).build().save("net.pnc")
+// examples/suppress_noise.py makes one of a published noise suppressor, examples/spectral_gate.py one of a small
+// module. Each channel is a stream of its own, and both share the weights. The output has as many samples as the input:
+// what the network lags behind is left off at the start, and comes from finish() at the end. A chunk has about so many
 // milliseconds, 10 where nothing is said. After the first chunk nothing is allocated until the sound ends, which this
 // program counts and says.
 #include <algorithm>
@@ -20,7 +22,9 @@
 
 #include <pinnace/pinnace.h>
 
-size_t allocations();  // count_allocations.cc
+// count_allocations.cc
+size_t allocations();
+bool allocations_are_counted();
 
 namespace {
 
@@ -61,7 +65,8 @@ std::string read_header(Format& format) {
     if (std::memcmp(head, "data", 4) == 0) {
       if (!format.channels) return "the WAV file has samples before it says of what form they are";
       // Programs that write to a pipe cannot know, and give 0 or the largest number.
-      format.bytes = size == 0 || size >= 0x7ffff000 ? Format::kUnknown : size;
+      const uint32_t frame = format.channels * 2;
+      format.bytes = size == 0 || size >= 0x7ffff000 ? Format::kUnknown : size / frame * frame;
       return {};
     }
     uint64_t rest = uint64_t{size} + size % 2;  // parts begin at even places
@@ -93,7 +98,7 @@ std::string read_header(Format& format) {
   return "the WAV file ends before its samples";
 }
 
-void write_header(const Format& format) {
+bool write_header(const Format& format) {
   uint8_t head[44] = {'R', 'I', 'F', 'F', 0, 0, 0, 0, 'W', 'A', 'V', 'E', 'f', 'm', 't', ' '};
   put(head + 4, format.bytes == Format::kUnknown ? Format::kUnknown : format.bytes + 36, 4);
   put(head + 16, 16, 4);
@@ -105,20 +110,22 @@ void write_header(const Format& format) {
   put(head + 34, 16, 2);
   std::copy_n("data", 4, head + 36);
   put(head + 40, format.bytes, 4);
-  std::fwrite(head, 1, sizeof head, stdout);
+  return std::fwrite(head, 1, sizeof head, stdout) == sizeof head && std::fflush(stdout) == 0;
 }
 
-/// Its only input, if the program takes samples in chunks and gives one for each.
+/// Its only input, if the program takes samples in chunks and its first output has one for each.
 std::optional<pinnace::StreamedInput> stream_of(const pinnace::Program& program) {
   const auto streams = program.streamed_inputs();
   const auto streamed = program.streamed_outputs();
-  if (!streams || !streamed || streams->size() != 1 || streamed->size() != 1) return std::nullopt;
+  if (!streams || !streamed || streams->size() != 1 || streamed->empty()) return std::nullopt;
   const auto is_sound = [](const pinnace::TensorSpec& t) {
-    return t.type.dtype == pinnace::DType::kF32 && t.type.rank() == 3;
+    const auto is_one = [](const pinnace::Dim& d) { return d.known() && d.size == 1; };
+    return t.type.dtype == pinnace::DType::kF32 && t.type.rank() == 3 && is_one(t.type.shape[0]) &&
+           is_one(t.type.shape[1]);
   };
   const auto inputs = program.inputs(), outputs = program.outputs();
   const pinnace::StreamedOutput& to = streamed->front();
-  const bool fits = inputs.size() == 1 && outputs.size() == 1 && is_sound(inputs[0]) && is_sound(outputs[0]) &&
+  const bool fits = inputs.size() == 1 && to.name == outputs[0].name && is_sound(inputs[0]) && is_sound(outputs[0]) &&
                     streams->front().axis == 2 && to.axis == 2 && to.up == to.down && to.more == 0;
   return fits ? std::optional(streams->front()) : std::nullopt;
 }
@@ -127,7 +134,8 @@ std::optional<pinnace::StreamedInput> stream_of(const pinnace::Program& program)
 class Channel {
  public:
   Channel(pinnace::Session session, int64_t chunk) : session_(std::move(session)) {
-    for (auto [tensor, samples] : {std::pair(&input_, &samples_), std::pair(&output_, &made_)}) {
+    outputs_.resize(session_.outputs().size());  // those behind the first stay in memory of the session
+    for (auto [tensor, samples] : {std::pair(&input_, &samples_), std::pair(&outputs_[0], &made_)}) {
       samples->resize(static_cast<size_t>(chunk));
       tensor->type.shape = {1, 1, chunk};
       tensor->memory = {samples->data(), samples->size() * sizeof(float)};
@@ -136,7 +144,7 @@ class Channel {
   std::vector<float>& samples() { return samples_; }
   /// What run() made of them, as many.
   const float* made() const { return made_.data(); }
-  pinnace::Status run() { return session_.run({&input_, 1}, {&output_, 1}); }
+  pinnace::Status run() { return session_.run({&input_, 1}, outputs_); }
   /// Ends the stream; the samples that are left are the session's.
   pinnace::Result<const float*> finish() {
     const auto rest = session_.finish();
@@ -146,11 +154,13 @@ class Channel {
 
  private:
   pinnace::Session session_;
-  pinnace::Tensor input_, output_;
+  pinnace::Tensor input_;
+  std::vector<pinnace::Tensor> outputs_;
   std::vector<float> samples_, made_;
 };
 
-/// Writes samples of all channels, without the first `late` of all, and no more than `left` of them.
+/// Writes samples of all channels, without the first `late`, and never more of them in all than were taken. `most` is
+/// the largest count of one write().
 class Writer {
  public:
   Writer(size_t channels, int64_t late, size_t most) : channels_(channels), late_(late), bytes_(most * channels * 2) {}
@@ -181,17 +191,23 @@ class Writer {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int64_t milliseconds = argc == 3 ? std::atoll(argv[2]) : 10;
-  if (argc < 2 || argc > 3 || milliseconds < 1 || milliseconds > 10000) {
-    std::fprintf(stderr, "usage: denoise net.pnc [MILLISECONDS] < noisy.wav > clean.wav\n");
+  char* end = nullptr;
+  const int64_t milliseconds = argc == 3 ? std::strtoll(argv[2], &end, 10) : 10;
+  if (argc < 2 || argc > 3 || (end && *end) || milliseconds < 1 || milliseconds > 10000) {
+    std::fprintf(stderr,
+                 "usage: denoise net.pnc [MILLISECONDS] < noisy.wav > clean.wav\n"
+                 "  MILLISECONDS of a chunk, 1 to 10000; 10 where nothing is said\n");
     return 2;
   }
-  Format format;
-  if (const std::string wrong = read_header(format); !wrong.empty()) return fail(wrong);
   const auto program = pinnace::Program::open(argv[1]);
   if (!program) return fail(program.status().message());
   const auto stream = stream_of(*program);
-  if (!stream) return fail(std::string(argv[1]) + " is no stream of samples [1, 1, T] that gives one for each");
+  if (!stream) {
+    return fail(std::string(argv[1]) + " is no stream of samples: it needs one input and a first output of float32 " +
+                "[1, 1, T] with a sample out for each one in, and to be made with load(stream={name: 2})");
+  }
+  Format format;
+  if (const std::string wrong = read_header(format); !wrong.empty()) return fail(wrong);
   for (const auto& [name, text] : program->metadata()) {
     if (name == "rate" && text != std::to_string(format.rate)) {
       return fail(std::string(argv[1]) + " is for " + text + " Hz, and the WAV file has " +
@@ -204,7 +220,7 @@ int main(int argc, char** argv) {
   std::vector<Channel> channels;
   auto session = pinnace::Session::create(*program, {.target = "cpu", .threads = 1});
   if (!session) return fail(session.status().message());
-  if (format.channels == 2) {
+  if (format.channels == 2) {  // both at their beginning
     auto second = session->fork();
     if (!second) return fail(second.status().message());
     channels.emplace_back(std::move(*second), chunk);
@@ -215,9 +231,9 @@ int main(int argc, char** argv) {
   std::vector<uint8_t> bytes(static_cast<size_t>(chunk) * frame);
   std::vector<const float*> results(channels.size());
   Writer writer(channels.size(), stream->latency, static_cast<size_t>(std::max(chunk, stream->latency)));
-  write_header(format);
+  if (!write_header(format)) return fail("standard output takes no more");
   int64_t taken = 0;
-  uint64_t left = format.bytes == Format::kUnknown ? UINT64_MAX : format.bytes / frame * frame;
+  uint64_t left = format.bytes == Format::kUnknown ? UINT64_MAX : format.bytes;
   size_t chunks = 0, first = 0, later = 0;
   while (left > 0) {
     const size_t before = allocations();
@@ -246,10 +262,12 @@ int main(int argc, char** argv) {
     results[c] = *rest;
   }
   if (!writer.write(results, stream->latency, taken)) return fail("standard output takes no more");
-  std::fprintf(stderr,
-               "%" PRId64 " samples in %zu chunks of %" PRId64 ", %" PRId64
-               " late; allocations: %zu in the first chunk, %zu in all others\n",
-               taken, chunks, chunk, stream->latency, first, later);
+  std::fprintf(stderr, "%" PRId64 " samples in %zu chunks of %" PRId64 ", %" PRId64 " late", taken, chunks, chunk,
+               stream->latency);
+  if (allocations_are_counted()) {
+    std::fprintf(stderr, "; allocations: %zu in the first chunk, %zu in all others", first, later);
+  }
+  std::fprintf(stderr, "\n");
   if (left > 0 && format.bytes != Format::kUnknown) return fail("the WAV file ends before its last sample");
   return 0;
 }

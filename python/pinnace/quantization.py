@@ -89,14 +89,17 @@ class QuantizationReport:
 
     def __repr__(self) -> str:
         """How much is quantised, and the largest error of an output."""
+        return f"<pinnace.QuantizationReport {self._summary()}>"
+
+    def _summary(self) -> str:
         quantised = sum(not row.kept_float for row in self.rows)
         worst = max(self.errors.values(), default=0.0)
-        return f"<pinnace.QuantizationReport {self.method}: {quantised} of {len(self.rows)} nodes, error {worst:.2g}>"
+        return f"{self.method}: {quantised} of {len(self.rows)} nodes, error {worst:.2g}"
 
     def __str__(self) -> str:
         """A line for the whole, then one for each layer with weights that stays in float."""
         kept = [row for row in self.rows if row.kept_float and row.bytes_before]
-        lines = [repr(self)[1:-1].removeprefix("pinnace.")]
+        lines = [f"quantization: {self._summary()}"]
         if self.score:
             lines.append(f"metric: {self.score[0]:.6g} in float, {self.score[1]:.6g} quantised")
         lines += [printable(f"  in float: {row.op} '{row.node}': {row.reason}") for row in kept]

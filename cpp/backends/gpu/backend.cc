@@ -115,7 +115,7 @@ class GpuBackend final : public Backend {
     auto context = Context::open(driver_, index);
     if (!context) return lost(context.status());
     auto fitted = fit_segment(segment, *context, target.precision == "fp16");
-    auto made = fitted ? GpuExecutable::compile(std::move(*fitted), segment.packed, *context, driver_.name)
+    auto made = fitted ? GpuExecutable::compile(std::move(*fitted), segment, *context, driver_.name)
                        : Result<std::unique_ptr<Executable>>(fitted.status());
     if (made) return made;
     if (made.status().code() == Code::kDeviceLost) (*context)->lose();

@@ -67,7 +67,8 @@ class Context {
   /// The device fails every call from now on, whatever it says; the next open() makes a new one.
   void lose() { lost_.store(true); }
   /// In a forked child those that the parent opened are lost: the threads of their drivers stayed behind.
-  bool lost() const { return lost_.load() || process_ != ::getpid(); }
+  bool lost() const { return lost_.load() || !opened_here(); }
+  bool opened_here() const { return process_ == ::getpid(); }
   /// Kernels made so far, for tests.
   size_t kernel_count();
 

@@ -80,7 +80,7 @@ struct DeviceOptions {
 enum class BufferUse : uint8_t {
   kDevice,    ///< read and written by kernels and copies; has a host address if caps().unified_memory
   kUpload,    ///< written by the host, copied from or read by kernels; always has a host address
-  kDownload,  ///< copied to or written by kernels, read by the host; always has a host address
+  kDownload,  ///< as kDevice, and read by the host, which may write it too; always has a host address
 };
 
 /// Memory of the device. Contents are undefined at first. Host and device see each other's writes at submit and wait.

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "backends/gpu/cache_folder.h"
+#include "backends/gpu/kept_states.h"
 #include "backends/gpu/transfer.h"
 #include "base/offset_plan.h"
 
@@ -25,9 +26,14 @@ Status refused(Rule rule, std::string text) {
   return std::move(Status(Code::kDeviceLost, std::move(text)).with_rule(info(rule).id));
 }
 
+/// With a rule the device is well.
+bool lost(const Status& status) {
+  return status.code() == Code::kDeviceLost && status.rule().empty();
+}
+
 }  // namespace
 
-Result<std::unique_ptr<Executable>> GpuExecutable::compile(FittedSegment fitted, PackedConstants& packed,
+Result<std::unique_ptr<Executable>> GpuExecutable::compile(FittedSegment fitted, const Segment& segment,
                                                            std::shared_ptr<Context> context, std::string_view backend) {
   for (const Verdict& verdict : fitted.verdicts) {
     if (!verdict.supported) {
@@ -48,16 +54,50 @@ Result<std::unique_ptr<Executable>> GpuExecutable::compile(FittedSegment fitted,
   made->error_labels_ = std::move(lowered.error_labels);
   made->tensors_ = std::move(lowered.tensors);
   made->steps_ = std::move(lowered.steps);
-  PINNACE_ASSIGN(const auto store, WeightStore::of(packed, backend));
+  PINNACE_ASSIGN(const auto store, WeightStore::of(segment.packed, backend));
   PINNACE_ASSIGN(WeightStore::Placed placed, store->place(made->context_, lowered.weights));
   made->weights_ = std::move(placed.bindings);
   made->held_ = std::move(placed.owner);
   made->tables_ = std::move(placed.tables);
+  made->find_states(segment);
   PINNACE_TRY(made->make_ready());
   PINNACE_TRY(made->plan());
   PINNACE_ASSIGN(auto first, made->instance());
   made->free_.push_back(std::move(first));
   return std::unique_ptr<Executable>(std::move(made));
+}
+
+void GpuExecutable::find_states(const Segment& segment) {
+  const auto exact = [](const TensorType& type) {
+    switch (type.dtype) {
+      case DType::kF32:
+      case DType::kI32:
+      case DType::kI64:
+      case DType::kBool:
+        return true;
+      default:
+        return false;  // 32 bits may hold what the type would round or wrap
+    }
+  };
+  const auto tensor_of = [&](DeviceTensor::Place place, size_t index) {
+    DeviceTensor* found = nullptr;
+    for (DeviceTensor& t : tensors_) {
+      if (t.place == place && t.index == index) found = &t;
+    }
+    return found;
+  };
+  states_.resize(segment.states.size());
+  for (size_t i = 0; i < segment.states.size() && !steps_.empty(); ++i) {
+    const auto& [index, input, output] = segment.states[i];
+    const TensorType& type = segment.type_inference.types[segment.inputs[input]];
+    DeviceTensor* const in = tensor_of(DeviceTensor::Place::kInput, input);
+    DeviceTensor* const out = tensor_of(DeviceTensor::Place::kOutput, output);
+    if (!exact(type) || type.elements() == 0 || !in || !out) continue;
+    in->place = DeviceTensor::Place::kState;
+    out->place = DeviceTensor::Place::kNextState;
+    in->index = out->index = i;
+    states_[i] = State{type};
+  }
 }
 
 Status GpuExecutable::make_ready() {
@@ -98,12 +138,19 @@ Status GpuExecutable::plan() {
     if (tensors_[t].bytes > block_) {  // nor does any step bind it: within_limits() would have refused it
       return unsupported(backend_, " has an input of ", tensors_[t].bytes, " bytes, its buffers have ", block_);
     }
+    if (tensors_[t].place == DeviceTensor::Place::kState) {
+      states_[tensors_[t].index]->place = offsets_[t] = take(state_bytes_, tensors_[t].bytes);
+    }
+    if (tensors_[t].place == DeviceTensor::Place::kState || tensors_[t].place == DeviceTensor::Place::kNextState) {
+      continue;
+    }
     if (places.size() <= tensors_[t].index) places.resize(tensors_[t].index + 1, SIZE_MAX);
     places[tensors_[t].index] = offsets_[t] = take(total, tensors_[t].bytes);
   }
   for (size_t i = 0; i < error_labels_.size(); ++i) error_offsets_.push_back(take(download_bytes_, kStep));
   for (size_t t = 0; t < tensors_.size(); ++t) {
     if (tensors_[t].place == DeviceTensor::Place::kErrorRecord) offsets_[t] = error_offsets_[tensors_[t].index];
+    if (tensors_[t].place == DeviceTensor::Place::kNextState) offsets_[t] = states_[tensors_[t].index]->place;
   }
   double work = 0;
   for (size_t s = 0; s < steps_.size(); ++s) {
@@ -116,7 +163,7 @@ Status GpuExecutable::plan() {
   return {};
 }
 
-Binding GpuExecutable::binding(const Instance& instance, const Step& step, size_t b) const {
+Binding GpuExecutable::binding(const Instance& instance, int now, const Step& step, size_t b) const {
   const auto id = static_cast<size_t>(step.bindings[b]);
   const DeviceTensor& t = tensors_[id];
   Binding all = {nullptr, offsets_[id] % block_, t.bytes};
@@ -135,12 +182,19 @@ Binding GpuExecutable::binding(const Instance& instance, const Step& step, size_
     case DeviceTensor::Place::kWeight:
       all = weights_[t.index];
       break;
+    case DeviceTensor::Place::kState:
+      all.buffer = instance.states[now][nth].get();
+      break;
+    case DeviceTensor::Place::kNextState:
+      all.buffer = instance.states[1 - now][nth].get();
+      break;
   }
   if (step.windows.empty()) return all;
   return {all.buffer, all.offset + step.windows[b].offset, step.windows[b].bytes};
 }
 
-Status GpuExecutable::record(Instance& instance, bool timed, std::vector<std::unique_ptr<CommandList>>& lists) const {
+Status GpuExecutable::record(const Instance& instance, int now, bool timed,
+                             std::vector<std::unique_ptr<CommandList>>& lists) const {
   struct Range {
     const DeviceBuffer* buffer;
     size_t begin, end;
@@ -160,7 +214,7 @@ Status GpuExecutable::record(Instance& instance, bool timed, std::vector<std::un
       bindings.clear();
       bool wait = false;
       for (size_t b = 0; b < step.bindings.size(); ++b) {
-        bindings.push_back(binding(instance, step, b));
+        bindings.push_back(binding(instance, now, step, b));
         const Binding& own = bindings.back();
         for (const Range& r : since) {
           const bool meet = r.buffer == own.buffer && r.begin < own.offset + own.bytes && own.offset < r.end;
@@ -178,8 +232,24 @@ Status GpuExecutable::record(Instance& instance, bool timed, std::vector<std::un
       }
       if (timed) list->timestamp(static_cast<uint32_t>(s - first + 1));
     }
+    const Memory &next = instance.states[1 - now], &copies = instance.copies[1 - now];
+    if (last == steps_.size() && !copies.empty() && ++barriers != context_->dropped_barrier()) list->barrier();
+    for (size_t k = 0; last == steps_.size() && k < copies.size(); ++k) {
+      list->copy(*next[k], 0, *copies[k], 0, next[k]->bytes());
+    }
     PINNACE_TRY(list->finish());
     lists.push_back(std::move(list));
+  }
+  return {};
+}
+
+Status GpuExecutable::record_copies(Instance& instance) const {
+  for (int which = 0; which < 2 && !instance.copies[which].empty(); ++which) {
+    PINNACE_ASSIGN(auto list, context_->device().command_list(0));
+    const Memory &states = instance.states[which], &copies = instance.copies[which];
+    for (size_t k = 0; k < copies.size(); ++k) list->copy(*copies[k], 0, *states[k], 0, copies[k]->bytes());
+    PINNACE_TRY(list->finish());
+    instance.copies_enter[which] = std::move(list);
   }
   return {};
 }
@@ -206,48 +276,66 @@ Result<std::unique_ptr<GpuExecutable::Instance>> GpuExecutable::instance() const
   PINNACE_ASSIGN(made->activations, memory(activation_bytes_, BufferUse::kDevice));
   PINNACE_ASSIGN(made->upload, memory(upload_bytes_, BufferUse::kUpload));
   PINNACE_ASSIGN(made->download, memory(download_bytes_, BufferUse::kDownload));
-  PINNACE_TRY(record(*made, false, made->lists));
+  for (int which = 0; which < 2 && state_bytes_ > 0; ++which) {
+    const bool unified = context_->caps().unified_memory;
+    PINNACE_ASSIGN(made->states[which], memory(state_bytes_, unified ? BufferUse::kDownload : BufferUse::kDevice));
+    if (unified) continue;
+    PINNACE_ASSIGN(made->copies[which], memory(state_bytes_, BufferUse::kDownload));
+  }
+  PINNACE_TRY(record_copies(*made));
+  for (int now = 0; now < (state_bytes_ > 0 ? 2 : 1); ++now) {
+    PINNACE_TRY(record(*made, now, false, made->recorded[now].lists));
+  }
   return made;
+}
+
+Result<std::unique_ptr<KeptStates>> GpuExecutable::keep_states(bool /*survives*/) const {
+  if (state_bytes_ == 0) return std::unique_ptr<KeptStates>();
+  auto own = instance();
+  if (own) return std::unique_ptr<KeptStates>(std::make_unique<States>(*this, std::move(*own)));
+  if (own.status().code() == Code::kDeviceLost) context_->lose();
+  return own.status();
 }
 
 Status GpuExecutable::run(const RunContext& context, std::span<const TensorView> inputs,
                           std::span<const TensorView> outputs) const {
   if (context_->lost()) return device_lost(backend_);
-  auto own = instance();
-  if (!own) {
-    if (own.status().code() == Code::kDeviceLost) context_->lose();
-    return own.status();
+  Status status;
+  if (state_bytes_ > 0) {
+    auto& states = static_cast<States&>(*context.states);
+    status = run(states.instance(), states.now(), states.written(), context, inputs, outputs);
+    if (status.ok()) states.set_entered();
+  } else {
+    auto own = instance();
+    status = own ? run(**own, 0, false, context, inputs, outputs) : own.status();
+    // A list may still be under way on a lost device: its memory is not for another run.
+    if (const ProcessLock lock(mutex_); own && !lost(status) && lock.held()) free_.push_back(std::move(*own));
   }
-  const auto start = std::chrono::steady_clock::now();
-  Instance& instance = **own;
-  Status status = enter(instance, inputs);
-  if (status.ok()) {
-    status = submit(instance, context);
-    if (status.code() == Code::kDeviceLost) {
-      context_->lose();
-      return status;
-    }
-    if (status.ok()) status = device_errors(instance);
-  }
-  for (size_t i = 0; status.ok() && i < outputs.size(); ++i) {
-    if (i < download_offsets_.size() && download_offsets_[i] != SIZE_MAX) {
-      from_device(host(instance.download, download_offsets_[i]), outputs[i]);
-    }
-  }
-  if (status.ok() && context.timings) status = profile(instance, context, start);
-  if (status.code() == Code::kDeviceLost && status.rule().empty()) {  // with a rule the device is well
-    context_->lose();
-    return status;
-  }
-  if (const ProcessLock lock(mutex_); lock.held()) free_.push_back(std::move(*own));
+  if (lost(status)) context_->lose();
   return status;
+}
+
+Status GpuExecutable::run(Instance& instance, int now, bool copies_enter, const RunContext& context,
+                          std::span<const TensorView> inputs, std::span<const TensorView> outputs) const {
+  const auto start = std::chrono::steady_clock::now();
+  PINNACE_TRY(enter(instance, inputs));
+  PINNACE_TRY(submit(instance, now, copies_enter, context));
+  PINNACE_TRY(device_errors(instance));
+  for (size_t i = 0; i < outputs.size() && i < download_offsets_.size(); ++i) {
+    if (download_offsets_[i] != SIZE_MAX) from_device(host(instance.download, download_offsets_[i]), outputs[i]);
+  }
+  return context.timings ? profile(instance.recorded[now], context, start) : Status();
+}
+
+Status GpuExecutable::refused_wide(std::string_view what, int64_t number) const {
+  return refused(Rule::kWide, str_cat(backend_, " has 32-bit integers, and ", what, " is ", number));
 }
 
 Status GpuExecutable::enter(Instance& instance, std::span<const TensorView> inputs) const {
   for (size_t i = 0; i < inputs.size() && i < upload_offsets_.size(); ++i) {
     if (upload_offsets_[i] == SIZE_MAX) continue;
     const auto wide = to_device(inputs[i], host(instance.upload, upload_offsets_[i]));
-    if (wide) return refused(Rule::kWide, str_cat(backend_, " has 32-bit integers, and an input is ", *wide));
+    if (wide) return refused_wide("an input", *wide);
   }
   for (const size_t place : error_offsets_) std::memset(host(instance.download, place), 0, kStep);
   return {};
@@ -284,35 +372,40 @@ Status GpuExecutable::device_errors(const Instance& instance) const {
   return first;
 }
 
-Status GpuExecutable::submit(Instance& instance, const RunContext& context) const {
-  if (context.timings && instance.profiled.empty()) {
+Status GpuExecutable::submit(Instance& instance, int now, bool copies_enter, const RunContext& context) const {
+  Recorded& recorded = instance.recorded[now];
+  if (context.timings && recorded.profiled.empty()) {
     std::vector<std::unique_ptr<CommandList>> all;  // a recording that fails half-way leaves nothing
-    PINNACE_TRY(record(instance, true, all));
-    instance.profiled = std::move(all);
+    PINNACE_TRY(record(instance, now, true, all));
+    recorded.profiled = std::move(all);
   }
-  auto& lists = context.timings ? instance.profiled : instance.lists;
+  auto& lists = context.timings ? recorded.profiled : recorded.lists;
   Device& device = context_->device();
+  CommandList* const before = copies_enter ? instance.copies_enter[now].get() : nullptr;
   // One list is always under way while the next is handed over; a cancelled run waits for what it has submitted.
   Status status;
+  if (before) PINNACE_TRY(device.submit(*before));
   for (size_t i = 0; i < lists.size() && status.ok(); ++i) {
     if (i > 1) status = device.wait(*lists[i - 2]);
     if (status.ok() && context.cancelled())
       status = stop_status(str_cat("part ", i + 1, " of ", lists.size(), " on ", backend_));
     if (status.ok()) status = device.submit(*lists[i]);
   }
-  for (auto& list : lists) {
-    const Status waited = device.wait(*list);
+  const auto wait = [&](CommandList& list) {
+    const Status waited = device.wait(list);
     if (status.ok()) status = waited;
-  }
+  };
+  if (before) wait(*before);
+  for (auto& list : lists) wait(*list);
   return status;
 }
 
-Status GpuExecutable::profile(const Instance& instance, const RunContext& context,
+Status GpuExecutable::profile(const Recorded& recorded, const RunContext& context,
                               std::chrono::steady_clock::time_point start) const {
   std::vector<uint64_t> ns;
   uint64_t origin = 0;
-  for (size_t i = 0; i < instance.profiled.size(); ++i) {
-    PINNACE_TRY(instance.profiled[i]->timestamps(&ns));
+  for (size_t i = 0; i < recorded.profiled.size(); ++i) {
+    PINNACE_TRY(recorded.profiled[i]->timestamps(&ns));
     if (ns.empty()) break;
     if (i == 0) origin = ns[0];
     for (size_t k = 0; k + 1 < ns.size(); ++k) {

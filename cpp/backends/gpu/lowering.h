@@ -25,6 +25,8 @@ struct DeviceTensor {
     kOutput,       ///< what the host will read: output `index`, likewise
     kWeight,       ///< weight `index`, the same in all runs
     kErrorRecord,  ///< three int32 in which step `index` of those that look at their operands says what is wrong
+    kState,        ///< state `index` of those that stay on the device, as kInput; never made by lowering
+    kNextState,    ///< what it becomes, as kOutput; never made by lowering
   } place = Place::kActivation;
   size_t index = 0;
   size_t bytes = 0;  ///< multiple of 16, above 0

@@ -155,7 +155,8 @@ Result<std::string> judge(Trial& trial, FittedSegment ready, const std::shared_p
     memory.push_back(std::move(bytes));
     outputs.push_back({&output.type, memory.back().data()});
   }
-  PINNACE_ASSIGN(const auto executable, GpuExecutable::compile(std::move(ready), trial.packed, context, "self-check"));
+  PINNACE_ASSIGN(const auto executable,
+                 GpuExecutable::compile(std::move(ready), trial.segment(), context, "self-check"));
   PINNACE_TRY(executable->run(RunContext(), inputs, outputs));
   if (spoil) memory[0].data()[3] ^= std::byte{0x7f};
   for (size_t i = 0; i < want.size(); ++i) {

@@ -168,7 +168,10 @@ def _inspect_as_text(owner: Program | Model, totals: Totals, size: int) -> None:
         show(f"{'size':8}", bold(printable(name)), f": {range_text(dynamic_dim)}")
     if isinstance(owner, Program):
         for key, value in owner.metadata.items():
-            show(dim(f"{printable(key)}: "), printable(value))
+            if key != FACT:
+                show(dim(f"{printable(key)}: "), printable(value))
+        if owner.quantization is not None:
+            show(owner.quantization)
         parts: dict[str, list[int]] = {}
         for payload in owner.payloads:
             parts.setdefault(payload.target, []).append(payload.bytes)

@@ -140,8 +140,8 @@ TEST_P(GpuLostDevice, StateGoesOnFromWhereItWas) {
     %y : f32[4] = mul(%t, %x)
     output "y" %y
   })");
-  for (const char* devices : {"1", "2", "3"}) {
-    for (int n = 1; n <= 5; ++n) {
+  for (const std::string devices : {"1", "2", "3", "1,staging", "2,staging", "3,staging"}) {
+    for (int n = 1; n <= 6; ++n) {
       const GpuOptions with(fresh(str_cat("no_self_check,faulty_devices=", devices, ",fail_submit=", n)));
       auto session = Session::create(program, {.target = name(), .threads = 1});
       ASSERT_TRUE(session.ok()) << session.status().message();

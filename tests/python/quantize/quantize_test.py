@@ -115,7 +115,8 @@ def test_pages(program: pn.Program, tmp_path: Path) -> None:
     assert "<script" not in page
     assert "Every layer with weights is quantised." in page
     assert "5 of 5 layers" in report._repr_html_()
-    assert repr(report).startswith("<pinnace.QuantizationReport int8: ")
+    assert repr(report).startswith("<pinnace.QuantizationReport int8: 12 of 12 nodes, error ")
+    assert str(report).startswith("quantization: int8: 12 of 12 nodes, error ")
 
 
 def bars(page: str) -> list[str]:
@@ -575,7 +576,11 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str], samples: 
     int8 = ["convert", source, "-o", str(file), "--quantize", "int8", "--calibration", str(folder / "samples")]
     assert cli.main(int8) == 0
     said = capsys.readouterr()
-    assert "Quantization" in said.out or "int8: " in said.out
+    assert "  quantization: int8: 12 of 12 nodes, error " in said.out
+    assert cli.main(["inspect", str(file)]) == 0
+    said = capsys.readouterr()
+    assert "\nquantization: int8: 12 of 12 nodes, error " in said.out
+    assert max(map(len, said.out.splitlines())) < 400, "the report itself is not for a terminal"
     report = pn.Program.open(file).quantization
     assert report is not None
     assert report.samples == 6
