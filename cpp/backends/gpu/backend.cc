@@ -113,13 +113,13 @@ class GpuBackend final : public Backend {
     PINNACE_ASSIGN(const bool gone, store->lost());
     if (gone) return device_lost(driver_.name);
     auto context = Context::open(driver_, index);
-    if (!context) return lost(context.status());
+    if (!context) return without_device(context.status());
     auto fitted = fit_segment(segment, *context, target.precision == "fp16");
     auto made = fitted ? GpuExecutable::compile(std::move(*fitted), segment, *context, driver_.name)
                        : Result<std::unique_ptr<Executable>>(fitted.status());
     if (made) return made;
     if (made.status().code() == Code::kDeviceLost) (*context)->lose();
-    return lost(made.status());
+    return without_device(made.status());
   }
 
   /// Refuses nodes that this very device lacks something for, or gives wrong answers for; of "auto" also parts of a
@@ -144,13 +144,6 @@ class GpuBackend final : public Backend {
   }
 
  private:
-  /// What a device that is well cannot do, for want of memory too, is done without it; mistakes of the caller stay what
-  /// they are.
-  static Status lost(const Status& status) {
-    if (status.code() != Code::kUnsupported && status.code() != Code::kOutOfMemory) return status;
-    return std::move(Status(Code::kDeviceLost, status.message()).with_rule(info(Rule::kDeviceLimit).id));
-  }
-
   const Driver& driver_;
 };
 

@@ -33,6 +33,11 @@ bool lost(const Status& status) {
 
 }  // namespace
 
+Status without_device(const Status& status) {
+  if (status.code() != Code::kUnsupported && status.code() != Code::kOutOfMemory) return status;
+  return std::move(Status(Code::kDeviceLost, status.message()).with_rule(info(Rule::kDeviceLimit).id));
+}
+
 Result<std::unique_ptr<Executable>> GpuExecutable::compile(FittedSegment fitted, const Segment& segment,
                                                            std::shared_ptr<Context> context, std::string_view backend) {
   for (const Verdict& verdict : fitted.verdicts) {
@@ -294,7 +299,7 @@ Result<std::unique_ptr<KeptStates>> GpuExecutable::keep_states(bool /*survives*/
   auto own = instance();
   if (own) return std::unique_ptr<KeptStates>(std::make_unique<States>(*this, std::move(*own)));
   if (own.status().code() == Code::kDeviceLost) context_->lose();
-  return own.status();
+  return without_device(own.status());
 }
 
 Status GpuExecutable::run(const RunContext& context, std::span<const TensorView> inputs,

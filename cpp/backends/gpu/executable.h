@@ -8,6 +8,10 @@
 
 namespace pinnace::gpu {
 
+/// What a device that is well cannot do, for want of memory too, is done without it: kDeviceLost by a rule. Mistakes of
+/// the caller stay what they are.
+Status without_device(const Status& status);
+
 class GpuExecutable final : public Executable {
  public:
   /// Makes the kernels, uploads the weights, plans the memory and records a first run. kUnsupported if a node is

@@ -156,7 +156,7 @@ class GpuStates : public ::testing::TestWithParam<const gpu::Driver*> {
   Result<Session> session(const Program& program, const char* precision = "fp32") const {
     return Session::create(program, {.target = name(), .threads = 1, .precision = precision, .fallback = false});
   }
-  static Result<Session> on_cpu(const Program& program) {
+  static Result<Session> on_cpu_session(const Program& program) {
     return Session::create(program, {.target = "cpu", .threads = 1});
   }
 };
@@ -246,7 +246,7 @@ TEST_P(GpuStates, FollowTheCpuWhateverIsDoneWithThem) {
       const GpuOptions with(form.options);
       Random random(case_seed("gpu states", 0));
       auto own = session(program, form.precision), other = session(program, form.precision);
-      auto reference = on_cpu(program);
+      auto reference = on_cpu_session(program);
       ASSERT_TRUE(own.ok() && other.ok()) << own.status().message();
       ASSERT_TRUE(reference.ok());
       std::vector<std::byte> saved, saved_reference;
@@ -303,6 +303,49 @@ TEST_P(GpuStates, FollowTheCpuWhateverIsDoneWithThem) {
   }
 }
 
+// The memory of a second session's states, too, which is made when it first runs.
+TEST_P(GpuStates, AnyBufferMayFail) {
+  const Program program = program_of(kStates);
+  int elsewhere = 0;
+  for (int n = 1; n < 60; ++n) {
+    SCOPED_TRACE(n);
+    const GpuOptions with(str_cat("no_self_check,staging,fail_buffer=", n));
+    bool on_cpu = false;
+    for (const bool fallback : {true, false}) {
+      const Options options{.target = name(), .threads = 1, .fallback = fallback};
+      auto first = Session::create(program, options), second = Session::create(program, options);
+      auto reference = on_cpu_session(program);
+      ASSERT_TRUE(reference.ok());
+      if (!fallback) {
+        for (auto* session : {&first, &second}) {
+          Status status = session->status();
+          if (status.ok()) status = step(**session, 1, 1);
+          if (!status.ok()) EXPECT_EQ(status.code(), Code::kDeviceLost) << status.message();
+        }
+        continue;
+      }
+      ASSERT_TRUE(first.ok() && second.ok());
+      for (uint64_t run = 0; run < 3; ++run) {
+        ASSERT_TRUE(step(*reference, 1, run).ok());
+        for (auto* session : {&first, &second}) {
+          const Status status = step(**session, 1, run);
+          ASSERT_TRUE(status.ok()) << status.message();
+          expect_states(**session, *reference, 1e-4);
+        }
+      }
+      for (auto* session : {&first, &second}) {
+        for (const Placement& row : (*session)->placement()) on_cpu |= row.backend == "cpu";
+      }
+    }
+    elsewhere += on_cpu;
+    if (!on_cpu) {
+      EXPECT_GT(elsewhere, 6) << "states have four buffers, and a session's run three more";
+      return;
+    }
+  }
+  FAIL() << "60 buffers for a small network";
+}
+
 TEST_P(GpuStates, AForkedChildSaysThatTheyStayedBehind) {
   const GpuOptions with("no_self_check");
   const Program program = program_of(kStates);
@@ -321,7 +364,7 @@ TEST_P(GpuStates, AForkedChildSaysThatTheyStayedBehind) {
     return first.ok() && *static_cast<const int32_t*>(first->memory.host) == -6 ? 0 : 6;
   });
   EXPECT_EQ(status, 0);
-  auto reference = on_cpu(program);
+  auto reference = on_cpu_session(program);
   ASSERT_TRUE(reference.ok() && step(*reference, 1, 1).ok());
   ASSERT_TRUE(step(*own, 2, 2).ok() && step(*reference, 2, 2).ok());
   expect_states(*own, *reference, 1e-4);
