@@ -130,7 +130,7 @@ Result<FittedSegment> fitted(Trial& trial, KernelId kernel, const Context& conte
 Result<std::string> refused_kernel(Context& context, const LoweredSegment& lowered) {
   std::vector<KernelKey> keys;
   for (const Step& step : lowered.steps) keys.push_back(step.kernel);
-  const Status made = context.kernels(keys).status();
+  Status made = context.kernels(keys).status();
   if (made.ok()) return std::string();
   if (made.code() != Code::kUnsupported) return made;
   std::string why = made.message();  // a list's may have lines, of which a stored result is one
@@ -222,7 +222,7 @@ Result<std::map<KernelId, std::string>> failed_self_checks(const std::shared_ptr
     const size_t known_before = results.size();
     // All at once, by several threads; where the device's compiler refuses one, each test says whether it needs it.
     std::set<std::string, std::less<>> refused;
-    const Status all = context->kernels(keys).status();
+    Status all = context->kernels(keys).status();
     if (!all.ok() && all.code() != Code::kUnsupported) return all;
     for (Pending& p : pending) {
       std::string& result = results[p.name];
