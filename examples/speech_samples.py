@@ -12,11 +12,11 @@ import shutil
 import subprocess
 import sys
 import wave
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from scipy import signal
+from wav_files import write_wav
 
 RATE = 48000
 TEXT = (
@@ -115,11 +115,7 @@ def main() -> int:
     if len(sys.argv) != 2:
         print("usage: speech_samples.py noisy.wav", file=sys.stderr)
         return 2
-    with Path(sys.argv[1]).open("wb") as output, wave.open(output) as file:
-        file.setframerate(RATE)
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.writeframes(np.rint(mixed(speech(8)[0], 5) * 32767).clip(-32768, 32767).astype("<i2").tobytes())
+    write_wav(sys.argv[1], mixed(speech(8)[0], 5), RATE)
     return 0
 
 

